@@ -5,6 +5,7 @@
 #include "Names.h"
 #include "SourceTypes.h"
 
+#include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/BinaryFormat/Dwarf.h"
@@ -88,6 +89,8 @@ public:
       OS << static_cast<const void *>(V) << ' ';
       if (auto *I = dyn_cast<Instruction>(V); I && !isNamedObject(V))
         Of.Others.insert(I);
+      if (auto *Given = dyn_cast<Argument>(V))
+        Of.Arguments.insert(Given);
     }
   }
 
@@ -100,6 +103,7 @@ private:
             Of.Others.insert(Store);
       return spell(Known, Depth);
     }
+    Of.IsLoaded = true;
     OS << '[';
     spell(&From, Depth);
     OS << ']';
@@ -154,7 +158,9 @@ static Named behind(const Named &Pointer, uint64_t Offset) {
   uint64_t Size = To->getSizeInBits() / 8;
   if (Composite && Composite->getTag() != dwarf::DW_TAG_array_type && Offset < Size) {
     Named Member = partAt({"", To}, Offset);
-    return Member.Name.empty() ? Member : Named{Pointer.Name + "->" + Member.Name.substr(1), Member.Type};
+    bool IsCaptured = Pointer.Name == "this" && Composite->getName().empty(); // by a closure, whose class has no name
+    return Member.Name.empty() ? Member
+                               : Named{(IsCaptured ? "" : Pointer.Name + "->") + Member.Name.substr(1), Member.Type};
   }
   if (!Size)
     return {};
@@ -202,6 +208,15 @@ public:
     return Result;
   }
 
+  /// Enters what a called function does with what it reaches through its arguments.
+  void call(CallBase &Call, const std::vector<Pointee> &Callees) {
+    for (const Pointee &Each : Callees)
+      if (Each.Variables.empty() && Each.Others.empty() && !Each.Arguments.empty() &&
+          all_of(Each.Arguments,
+                 [&](Argument *Of) { return Each.IsLoaded || !isOfVariable(Call.getArgOperand(Of->getArgNo())); }))
+        enter(Call, Each);
+  }
+
 private:
   void look(Instruction &I) {
     if (auto *Load = dyn_cast<LoadInst>(&I)) {
@@ -221,10 +236,8 @@ private:
   void access(Instruction &I, Value *Pointer, uint64_t Size, bool Reads) {
     APInt Offset(DL.getIndexTypeSizeInBits(Pointer->getType()), 0);
     Value *Base = Pointer->stripAndAccumulateConstantOffsets(DL, Offset, /*AllowNonInbounds=*/true);
-    Value *Root = rootOf(Base);
-    bool IsBound = isNameless(Root) && getUnderlyingObject(Base, /*MaxLookup=*/0) != Root;
-    if ((isNamedObject(Root) && !IsBound) || isa<IntrinsicInst>(Root))
-      return; // a variable, also one of a thread
+    if (isOfVariable(Base))
+      return;
     std::string Key;
     Pointee New;
     Spelling(New, Key, Only).spell(Base);
@@ -238,7 +251,45 @@ private:
     Pointee &P = All[Entry->second];
     P.At.In[I.getParent()].push_back({0, Size, false, Reads, !Reads, false, I.getDebugLoc().get()});
     if (!Reads && I.getDebugLoc() && I.getDebugLoc().getLine())
-      P.Stores.push_back(&I);
+      P.Stores.push_back({&I, I.getDebugLoc().get()});
+  }
+
+  void enter(CallBase &Call, const Pointee &Callees) {
+    std::string Key;
+    raw_string_ostream(Key) << static_cast<const void *>(&Callees) << ':';
+    Pointee New;
+    for (Argument *Of : Callees.Arguments) {
+      Value *Given = Call.getArgOperand(Of->getArgNo());
+      Spelling(New, Key, Only).spell(Given);
+      if (Value *Variable = Given->stripInBoundsConstantOffsets(); isNamedObject(Variable))
+        New.Variables.insert(Variable); // what is loaded from it leads on
+    }
+    auto [Entry, IsNew] = Known.try_emplace(Key, All.size());
+    if (IsNew) {
+      New.Name = Callees.Name;
+      New.At.Size = Callees.At.Size;
+      All.push_back(std::move(New));
+    }
+    Function &Callee = *Call.getCalledFunction();
+    ReversePostOrderTraversal<Function *> RPO(&Callee);
+    SmallVector<BasicBlock *, 16> Blocks(RPO.begin(), RPO.end()), Ends;
+    copy_if(Blocks, std::back_inserter(Ends), [](BasicBlock *BB) { return isa<ReturnInst>(BB->getTerminator()); });
+    RegionEffect E = effectOf(Callees.At, Blocks, Ends);
+    Pointee &P = All[Entry->second];
+    auto &Here = P.At.In[Call.getParent()];
+    const DILocation *At = Call.getDebugLoc().get();
+    if (E.ReadsFirst)
+      Here.push_back({0, P.At.Size, false, true, false, false, At});
+    Here.push_back({0, P.At.Size, !E.WritesAlways, false, true, false, At});
+    for (const PointeeStore &Each : Callees.Stores)
+      P.Stores.push_back({&Call, Each.At});
+  }
+
+  /// Whether an address is that of a variable, also of one of a thread.
+  bool isOfVariable(Value *Address) {
+    Value *Root = rootOf(Address);
+    bool IsBound = isNameless(Root) && getUnderlyingObject(Address, /*MaxLookup=*/0) != Root;
+    return (isNamedObject(Root) && !IsBound) || isa<IntrinsicInst>(Root);
   }
 
   /// What a pointer is computed from: an object, if it can lead to no other.
@@ -264,6 +315,22 @@ private:
 
 } // namespace
 
-std::vector<Pointee> pointeesOf(Function &F) { return Finder(F).found(); }
+const std::vector<Pointee> &Pointees::own(Function &F) {
+  auto [Entry, New] = Known.try_emplace(&F);
+  if (New)
+    Entry->second = Finder(F).found();
+  return Entry->second;
+}
+
+std::vector<Pointee> Pointees::of(Function &F) {
+  Finder Found(F);
+  for (BasicBlock &BB : F)
+    for (Instruction &I : BB)
+      if (auto *Call = dyn_cast<CallBase>(&I))
+        if (Function *Callee = Call->getCalledFunction();
+            Callee && !Callee->isDeclaration() && Callee->arg_size() <= Call->arg_size())
+          Found.call(*Call, own(*Callee));
+  return Found.found();
+}
 
 } // namespace tracekit

@@ -6,6 +6,7 @@
 
 #include "Touches.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <string>
@@ -13,16 +14,34 @@
 
 namespace tracekit {
 
-/// The bytes that are accessed at one computed address, in one size.
-struct Pointee {
-  std::string Name;                                       // as C writes it; "" if that is not known
-  ObjectTouches At;                                       // bytes from there
-  llvm::SmallSetVector<llvm::Value *, 4> Variables;       // that the address is computed from
-  llvm::SmallSetVector<llvm::Instruction *, 2> Others;    // whose results it is computed from, too
-  llvm::SmallVector<const llvm::Instruction *, 2> Stores; // with a line
+/// What stores at such a place: an instruction of the function itself, or a call of another one.
+struct PointeeStore {
+  const llvm::Instruction *By;
+  const llvm::DILocation *At; // has a line; of a call: where that function stores
 };
 
-/// The pointees of one function, in the order of its text.
-std::vector<Pointee> pointeesOf(llvm::Function &F);
+/// The bytes that are accessed at one computed address, in one size.
+struct Pointee {
+  std::string Name;                                    // as C writes it; "" if that is not known
+  ObjectTouches At;                                    // bytes from there
+  llvm::SmallSetVector<llvm::Value *, 4> Variables;    // that the address is computed from
+  llvm::SmallSetVector<llvm::Instruction *, 2> Others; // whose results it is computed from, too
+  llvm::SmallSetVector<llvm::Argument *, 2> Arguments; // that it is computed from, too
+  bool IsLoaded = false;                               // from memory: it leads away from the arguments themselves
+  llvm::SmallVector<PointeeStore, 2> Stores;
+};
+
+/// The pointees of functions that store at them. Those that a function reaches through its arguments are its callers',
+/// too: a closure that counts through what it has captured is inlined, and nothing of the count is left in the loop.
+class Pointees {
+public:
+  /// In the order of its text, then those of what it calls.
+  std::vector<Pointee> of(llvm::Function &F);
+
+private:
+  const std::vector<Pointee> &own(llvm::Function &F);
+
+  llvm::DenseMap<const llvm::Function *, std::vector<Pointee>> Known;
+};
 
 } // namespace tracekit

@@ -172,9 +172,9 @@ private:
     uint32_t Flags = TK_VARIABLE_POINTEE | TK_VARIABLE_USED_AFTER | (E.ReadsFirst ? TK_VARIABLE_READ_FIRST : 0) |
                      (E.WritesAlways ? 0 : TK_VARIABLE_SOMETIMES);
     SourceVariable New{P.Name, nullptr, Flags, {}, std::nullopt};
-    for (const Instruction *Store : P.Stores)
-      if (L.contains(Store))
-        New.Stores.push_back(Store->getDebugLoc().get());
+    for (const PointeeStore &Store : P.Stores)
+      if (L.contains(Store.By))
+        New.Stores.push_back(Store.At);
     if (!New.Stores.empty())
       Result.Variables.push_back(std::move(New));
   }
@@ -263,6 +263,7 @@ void SourceLoops::look(Module &M, function_ref<const TargetLibraryInfo &(Functio
   if (M.debug_compile_units().empty())
     return;
   ModuleTouches Everything(M);
+  Pointees Behind;
   SourceText Sources;
   Members.look(M);
   for (GlobalVariable &G : M.globals())
@@ -279,7 +280,7 @@ void SourceLoops::look(Module &M, function_ref<const TargetLibraryInfo &(Functio
     markTemporaries(F, LI);
     ReversePostOrderTraversal<Function *> RPO(&F);
     SmallVector<BasicBlock *, 32> Blocks(RPO.begin(), RPO.end());
-    std::vector<Pointee> Pointees = pointeesOf(F);
+    std::vector<Pointee> Pointees = Behind.of(F);
     SourceUpdates Updates(F, LI, DT, Library(F));
     for (Loop *L : LI.getLoopsInPreorder())
       if (DebugLoc Start = L->getStartLoc()) {

@@ -12,6 +12,7 @@
 #include "llvm/IR/IntrinsicInst.h"
 
 #include <set>
+#include <tuple>
 
 using namespace llvm;
 
@@ -214,25 +215,43 @@ private:
 
 } // namespace
 
-using Places = std::set<std::pair<unsigned, unsigned>>;
+namespace {
 
-/// Line and column of the stores that are left in a loop's own text.
-static Places storesIn(const Loop &L, const DILocation &Start) {
-  Places Found;
-  for (BasicBlock *BB : L.blocks())
-    for (Instruction &I : *BB)
-      if (const DILocation *At = I.getDebugLoc().get();
-          At && isa<StoreInst, MemIntrinsic>(I) && At->getInlinedAt() == Start.getInlinedAt())
-        Found.insert({At->getLine(), At->getColumn()});
-  return Found;
-}
+/// Which of the source's stores a loop still has, so that the run shows what they do.
+class StoresLeft {
+public:
+  StoresLeft(const Loop &L, const DILocation &Start) : Own(Start.getScope()->getSubprogram()) {
+    for (BasicBlock *BB : L.blocks())
+      for (Instruction &I : *BB) {
+        const DILocation *At = I.getDebugLoc().get();
+        if (auto *Call = dyn_cast<CallBase>(&I); Call && Call->getCalledFunction())
+          Called.insert(Call->getCalledFunction()->getSubprogram());
+        if (At && isa<StoreInst, MemIntrinsic>(I) &&
+            (At->getInlinedAt() == Start.getInlinedAt() || At->getScope()->getSubprogram() != Own))
+          Places.insert({At->getScope()->getSubprogram(), At->getLine(), At->getColumn()});
+      }
+  }
+
+  /// Whether one at this place is there, or in a function that the loop calls.
+  bool has(const DILocation *At) const {
+    const DISubprogram *In = At->getScope()->getSubprogram();
+    return (In != Own && Called.count(In)) || Places.count({In, At->getLine(), At->getColumn()});
+  }
+
+private:
+  const DISubprogram *Own;
+  std::set<std::tuple<const DISubprogram *, unsigned, unsigned>> Places;
+  SmallPtrSet<const DISubprogram *, 4> Called;
+};
+
+} // namespace
 
 /// The variables as the source has them; the flags of the loop's head. Of memory behind pointers, only what the
 /// optimiser has moved out of the loop: the run shows the rest.
-static uint32_t describeSource(const SourceLoop &InSource, const Places &Left, Row LoopRow, Unit &U,
+static uint32_t describeSource(const SourceLoop &InSource, const StoresLeft &Left, Row LoopRow, Unit &U,
                                SourceMap &Sources) {
   for (const SourceVariable &V : InSource.Variables) {
-    if (any_of(V.Stores, [&](const DILocation *At) { return Left.count({At->getLine(), At->getColumn()}) != 0; }))
+    if (any_of(V.Stores, [&](const DILocation *At) { return Left.has(At); }))
       continue;
     auto *Local = dyn_cast_or_null<DILocalVariable>(V.Declared);
     Row Declaration = TK_NONE;
@@ -259,7 +278,7 @@ uint32_t describeVariables(const Loop &L, DebugLoc Start, Row LoopRow, const Fun
   uint32_t LeavesValues = Found.leavesValues(Known) ? TK_LOOP_LEAVES_VALUES : 0;
   if (InSource)
     return LeavesValues | TK_LOOP_SOURCE |
-           (Known ? describeSource(*Known, storesIn(L, *Start), LoopRow, U, Sources) : 0);
+           (Known ? describeSource(*Known, StoresLeft(L, *Start), LoopRow, U, Sources) : 0);
   Found.collect();
   Found.write(LoopRow, U, Sources);
   return LeavesValues | (Found.isForStatement() && !Found.isCountedInBody() ? TK_LOOP_FOR_STATEMENT : 0);
