@@ -16,8 +16,8 @@ struct Loan {
 /// What `Call` does with the address that it is given as argument `Number`.
 Loan loanOf(const llvm::CallBase &Call, unsigned Number);
 
-/// What is done with the address that `Store` puts somewhere: kept, unless that is a local pointer or reference that is
-/// but read. The loan is over when these are.
+/// What is done with the address that `Store` puts somewhere: kept, unless that is a local pointer or reference, or a
+/// part of a local structure, that is but read. The loan is over when these are.
 Loan loanOf(const llvm::StoreInst &Store);
 
 } // namespace tracekit

@@ -22,6 +22,8 @@ namespace tracekit {
 
 /// Of an address that is computed of more parts, or in more steps, the rest is not followed.
 static constexpr unsigned MostParts = 100, DeepestAddress = 12;
+/// So many are followed to the callers of a function: closures have few, and classes' members are not inlined together.
+static constexpr unsigned MostOfCallee = 32;
 
 static bool isNamedObject(const Value *V) {
   auto *A = dyn_cast<AllocaInst>(V);
@@ -209,8 +211,8 @@ public:
   }
 
   /// Enters what a called function does with what it reaches through its arguments.
-  void call(CallBase &Call, const std::vector<Pointee> &Callees) {
-    for (const Pointee &Each : Callees)
+  void call(CallBase &Call, ArrayRef<Pointee> Callees) {
+    for (const Pointee &Each : Callees.take_front(MostOfCallee))
       if (Each.Variables.empty() && Each.Others.empty() && !Each.Arguments.empty() &&
           all_of(Each.Arguments,
                  [&](Argument *Of) { return Each.IsLoaded || !isOfVariable(Call.getArgOperand(Of->getArgNo())); }))
@@ -251,7 +253,7 @@ private:
     Pointee &P = All[Entry->second];
     P.At.In[I.getParent()].push_back({0, Size, false, Reads, !Reads, false, I.getDebugLoc().get()});
     if (!Reads && I.getDebugLoc() && I.getDebugLoc().getLine())
-      P.Stores.push_back({&I, I.getDebugLoc().get()});
+      P.Stores.push_back({&I, {I.getDebugLoc().get(), {}}});
   }
 
   void enter(CallBase &Call, const Pointee &Callees) {
@@ -281,8 +283,10 @@ private:
     if (E.ReadsFirst)
       Here.push_back({0, P.At.Size, false, true, false, false, At});
     Here.push_back({0, P.At.Size, !E.WritesAlways, false, true, false, At});
-    for (const PointeeStore &Each : Callees.Stores)
-      P.Stores.push_back({&Call, Each.At});
+    for (const PointeeStore &Each : Callees.Stores) {
+      P.Stores.push_back({&Call, Each.Store});
+      P.Stores.back().Store.Through.push_back(Callee.getSubprogram());
+    }
   }
 
   /// Whether an address is that of a variable, also of one of a thread.
@@ -315,22 +319,21 @@ private:
 
 } // namespace
 
-const std::vector<Pointee> &Pointees::own(Function &F) {
+const std::vector<Pointee> &Pointees::of(Function &F) {
   auto [Entry, New] = Known.try_emplace(&F);
   if (New)
-    Entry->second = Finder(F).found();
-  return Entry->second;
-}
-
-std::vector<Pointee> Pointees::of(Function &F) {
+    Entry->second = std::make_unique<std::vector<Pointee>>();
+  std::vector<Pointee> &Result = *Entry->second;
+  if (!New)
+    return Result;
   Finder Found(F);
   for (BasicBlock &BB : F)
     for (Instruction &I : BB)
       if (auto *Call = dyn_cast<CallBase>(&I))
         if (Function *Callee = Call->getCalledFunction();
             Callee && !Callee->isDeclaration() && Callee->arg_size() <= Call->arg_size())
-          Found.call(*Call, own(*Callee));
-  return Found.found();
+          Found.call(*Call, of(*Callee));
+  return Result = Found.found();
 }
 
 } // namespace tracekit

@@ -9,15 +9,22 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace tracekit {
 
+/// A store of the source.
+struct SourceStore {
+  const llvm::DILocation *At;                               // has a line
+  llvm::SmallVector<const llvm::DISubprogram *, 1> Through; // the functions that are called to come to it
+};
+
 /// What stores at such a place: an instruction of the function itself, or a call of another one.
 struct PointeeStore {
   const llvm::Instruction *By;
-  const llvm::DILocation *At; // has a line; of a call: where that function stores
+  SourceStore Store;
 };
 
 /// The bytes that are accessed at one computed address, in one size.
@@ -36,12 +43,10 @@ struct Pointee {
 class Pointees {
 public:
   /// In the order of its text, then those of what it calls.
-  std::vector<Pointee> of(llvm::Function &F);
+  const std::vector<Pointee> &of(llvm::Function &F);
 
 private:
-  const std::vector<Pointee> &own(llvm::Function &F);
-
-  llvm::DenseMap<const llvm::Function *, std::vector<Pointee>> Known;
+  llvm::DenseMap<const llvm::Function *, std::unique_ptr<std::vector<Pointee>>> Known; // empty while it is looked at
 };
 
 } // namespace tracekit

@@ -174,7 +174,7 @@ private:
     SourceVariable New{P.Name, nullptr, Flags, {}, std::nullopt};
     for (const PointeeStore &Store : P.Stores)
       if (L.contains(Store.By))
-        New.Stores.push_back(Store.At);
+        New.Stores.push_back(Store.Store);
     if (!New.Stores.empty())
       Result.Variables.push_back(std::move(New));
   }
@@ -280,13 +280,12 @@ void SourceLoops::look(Module &M, function_ref<const TargetLibraryInfo &(Functio
     markTemporaries(F, LI);
     ReversePostOrderTraversal<Function *> RPO(&F);
     SmallVector<BasicBlock *, 32> Blocks(RPO.begin(), RPO.end());
-    std::vector<Pointee> Pointees = Behind.of(F);
     SourceUpdates Updates(F, LI, DT, Library(F));
     for (Loop *L : LI.getLoopsInPreorder())
       if (DebugLoc Start = L->getStartLoc()) {
         auto [Entry, New] = Loops.try_emplace(placeKey(*Start));
         LoopText Text(*L, *Start, Everything.of(F), Everything, Blocks);
-        Entry->second = LoopInSource(Text, Accesses, Pointees, Updates, Sources).describe();
+        Entry->second = LoopInSource(Text, Accesses, Behind.of(F), Updates, Sources).describe();
         Entry->second.IsCanonical &= New; // two loops at one place come from a macro
         if (!New)
           continue;

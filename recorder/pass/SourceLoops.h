@@ -3,6 +3,7 @@
 // A directive is put into the source. What the optimiser has promoted, sunk or deleted is still there.
 #pragma once
 
+#include "Pointees.h"
 #include "SourceAccesses.h"
 #include "SourceUpdates.h"
 #include "Structures.h"
@@ -26,8 +27,8 @@ struct SourceVariable {
   std::string Name;
   const llvm::DIVariable *Declared; // null of a global one that is declared only, and of memory behind a pointer
   uint32_t Flags;                   // TK_VARIABLE_*
-  llvm::SmallVector<const llvm::DILocation *, 2> Stores; // of memory behind a pointer: where it is assigned
-  std::optional<SourceUpdate> Update;                    // if an iteration may read it before it assigns it
+  llvm::SmallVector<SourceStore, 2> Stores; // of memory behind a pointer: where it is assigned
+  std::optional<SourceUpdate> Update;       // if an iteration may read it before it assigns it
 };
 
 struct SourceLoop {

@@ -220,7 +220,8 @@ namespace {
 /// Which of the source's stores a loop still has, so that the run shows what they do.
 class StoresLeft {
 public:
-  StoresLeft(const Loop &L, const DILocation &Start) : Own(Start.getScope()->getSubprogram()) {
+  StoresLeft(const Loop &L, const DILocation &Start) {
+    const DISubprogram *Own = Start.getScope()->getSubprogram();
     for (BasicBlock *BB : L.blocks())
       for (Instruction &I : *BB) {
         const DILocation *At = I.getDebugLoc().get();
@@ -232,14 +233,14 @@ public:
       }
   }
 
-  /// Whether one at this place is there, or in a function that the loop calls.
-  bool has(const DILocation *At) const {
-    const DISubprogram *In = At->getScope()->getSubprogram();
-    return (In != Own && Called.count(In)) || Places.count({In, At->getLine(), At->getColumn()});
+  /// Whether one is there, or in a function that the loop calls.
+  bool has(const SourceStore &Store) const {
+    const DILocation *At = Store.At;
+    return any_of(Store.Through, [&](const DISubprogram *By) { return Called.contains(By); }) ||
+           Places.count({At->getScope()->getSubprogram(), At->getLine(), At->getColumn()});
   }
 
 private:
-  const DISubprogram *Own;
   std::set<std::tuple<const DISubprogram *, unsigned, unsigned>> Places;
   SmallPtrSet<const DISubprogram *, 4> Called;
 };
@@ -251,13 +252,13 @@ private:
 static uint32_t describeSource(const SourceLoop &InSource, const StoresLeft &Left, Row LoopRow, Unit &U,
                                SourceMap &Sources) {
   for (const SourceVariable &V : InSource.Variables) {
-    if (any_of(V.Stores, [&](const DILocation *At) { return Left.has(At); }))
+    if (any_of(V.Stores, [&](const SourceStore &Each) { return Left.has(Each); }))
       continue;
     auto *Local = dyn_cast_or_null<DILocalVariable>(V.Declared);
     Row Declaration = TK_NONE;
     if (!V.Stores.empty())
-      Declaration = Sources.declaration(V.Stores.front()->getFile(), V.Stores.front()->getLine(),
-                                        V.Stores.front()->getScope()->getSubprogram());
+      Declaration = Sources.declaration(V.Stores.front().At->getFile(), V.Stores.front().At->getLine(),
+                                        V.Stores.front().At->getScope()->getSubprogram());
     else if (V.Declared)
       Declaration = Sources.declaration(V.Declared->getFile(), V.Declared->getLine(),
                                         Local ? Local->getScope()->getSubprogram() : nullptr);
