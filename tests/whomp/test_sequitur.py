@@ -62,6 +62,7 @@ def streams() -> Any:
 @settings(deadline=None, max_examples=600)
 @given(streams())
 @example([0, 0, 0, 1, 0, 0, 1, 1, 1, 0, 1, 1, 1])
+@example([int(each) for each in "111111111011111000011111011111100"])  # a rule ends with what stands before it twice
 def test_it_is_the_published_algorithm(stream: list[int]) -> None:
     made, naive = written(stream), Sequitur(stream).rules()
     found = [bodies(made, rules) for rules in made.blocks()]

@@ -115,10 +115,11 @@ def _follow(grammar: Any, last: Any, symbol: Any) -> Any:
     row = grammar.open[grammar.control[OPENED] - 1]
     there = np.int64(nodes[row.place].next)
     wanted, after = nodes[there].symbol, nodes[nodes[there].next].symbol
-    if wanted == symbol and after & GUARD:
-        drop_last(grammar, last)
-        return np.uint32(after & ~GUARD)
     if wanted == symbol and after != symbol:
+        _enter_equals_before(grammar, last, symbol)
+        if after & GUARD:
+            drop_last(grammar, last)
+            return np.uint32(after & ~GUARD)
         row.place = there
         return np.uint32(0)
     if wanted != symbol and begins(grammar, wanted, symbol):
@@ -185,6 +186,15 @@ def _enter_equals(grammar: Any, symbol: Any) -> None:
     last = np.int64(nodes[grammar.rules.rows[1].guard].previous)
     if nodes[nodes[last].previous].symbol == symbol:
         enter(nodes, grammar.digrams, np.int64(nodes[last].previous))
+
+
+@inlined
+def _enter_equals_before(grammar: Any, last: Any, symbol: Any) -> None:
+    """The same for two of a symbol before the last one, behind which the symbol stands while that is taken out."""
+    nodes = grammar.nodes.rows
+    before = np.int64(nodes[last].previous)
+    if nodes[before].symbol == symbol and nodes[nodes[before].previous].symbol == symbol:
+        enter(nodes, grammar.digrams, np.int64(nodes[before].previous))
 
 
 @inlined
