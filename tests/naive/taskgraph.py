@@ -78,6 +78,8 @@ def released_by(byte: int, steps: Sequence[Step], number: int) -> set[int]:
         fences = [other for other in range(k) if steps[other].stream == step.stream and is_release(steps[other])]
         if step.other & RELEASE:
             given.add(before(steps, k))
+            if step.other & LOAD and step.other & ACQUIRE and len(operated(step)) > 1:
+                given |= released(steps, k)  # of its other bytes, which it acquires
         elif fences:
             given.add(before(steps, fences[-1]))
     return given
