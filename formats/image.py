@@ -219,6 +219,7 @@ class VariableFlag(IntFlag):
     LENT = 1024  # a local one: the loop gives its address to calls, and no call in its function keeps it
     RENAMED = 2048  # the loop's text has another name for it: a reference, or a constant pointer
     WATCHED = 4096  # a counter that is REACHED, nothing optimised: the run shows whether the loop's head alone sets it
+    WHOLE = 8192  # its type is known, and holds no floating-point number
 
 
 class EdgeKind(IntEnum):

@@ -130,6 +130,7 @@ private:
     Set(TK_VARIABLE_VARYING, E.Varies);
     Set(TK_VARIABLE_USED_AFTER, isUsedAfter(Variable, In));
     Set(TK_VARIABLE_NO_REDUCTION, Declared && !isReducible(Declared->getType()));
+    Set(TK_VARIABLE_WHOLE, Declared && isWhole(Declared->getType()));
     if (Variable == Head.Counter) {
       if (Head.IsReached)
         Flags = (Flags | TK_VARIABLE_REACHED) & ~TK_VARIABLE_LENT;

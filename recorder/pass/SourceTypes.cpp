@@ -18,17 +18,27 @@ const DIType *plainType(const DIType *T) {
   return T;
 }
 
-bool isReducible(const DIType *T) {
+/// What a reference to it refers to, and an array of it is made of.
+static const DIType *elementType(const DIType *T) {
   T = plainType(T);
   if (auto *Derived = dyn_cast_or_null<DIDerivedType>(T)) {
     unsigned Tag = Derived->getTag();
     bool IsReference = Tag == dwarf::DW_TAG_reference_type || Tag == dwarf::DW_TAG_rvalue_reference_type;
-    return IsReference && isReducible(Derived->getBaseType());
+    return IsReference ? elementType(Derived->getBaseType()) : T;
   }
-  if (auto *Composite = dyn_cast_or_null<DICompositeType>(T))
-    return Composite->getTag() == dwarf::DW_TAG_array_type && isReducible(Composite->getBaseType());
+  auto *Composite = dyn_cast_or_null<DICompositeType>(T);
+  return Composite && Composite->getTag() == dwarf::DW_TAG_array_type ? elementType(Composite->getBaseType()) : T;
+}
+
+bool isReducible(const DIType *T) {
+  T = elementType(T);
   auto *Basic = dyn_cast_or_null<DIBasicType>(T);
-  return !Basic || Basic->getEncoding() != dwarf::DW_ATE_complex_float;
+  return !T || (Basic && Basic->getEncoding() != dwarf::DW_ATE_complex_float);
+}
+
+bool isWhole(const DIType *T) {
+  auto *Basic = dyn_cast_or_null<DIBasicType>(elementType(T));
+  return Basic && Basic->getEncoding() != dwarf::DW_ATE_float && Basic->getEncoding() != dwarf::DW_ATE_complex_float;
 }
 
 } // namespace tracekit

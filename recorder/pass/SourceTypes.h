@@ -13,4 +13,7 @@ const llvm::DIType *plainType(const llvm::DIType *T);
 /// another library. Types that are not known count as numbers.
 bool isReducible(const llvm::DIType *T);
 
+/// Whether it is known that a variable of the type, or an array of it, holds no floating-point number.
+bool isWhole(const llvm::DIType *T);
+
 } // namespace tracekit

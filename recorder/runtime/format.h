@@ -415,6 +415,7 @@ enum {
     TK_VARIABLE_LENT = 1024,
     TK_VARIABLE_RENAMED = 2048,
     TK_VARIABLE_WATCHED = 4096,
+    TK_VARIABLE_WHOLE = 8192,
 };
 
 /* What the optimiser has made of a loop of the source. */

@@ -237,7 +237,13 @@ int main(void) {
         hits[x[i] > 0.5]++;
     for (int i = 0; i < 100; i++) // rounded
         total[x[i] > 2] += x[i];
-    printf("%ld %g\\n", hits[0], total[0]);
+    long above = 0;
+    double sum = 0;
+    for (int i = 0; i < 100; i++) // both, in registers
+        above += x[i] > 0.25;
+    for (int i = 0; i < 100; i++)
+        sum += x[i];
+    printf("%ld %g %ld %g\\n", hits[0], total[0], above, sum);
 }
 """
 
@@ -251,6 +257,8 @@ def test_a_count_of_floating_point_numbers_is_exact_in_any_order(level: str, tmp
     told = {row["loop"]["line"]: (row["openmp"]["pragma"], row["openmp"]["rounding"]) for row in rows}
     assert told[7] == ("#pragma omp parallel for reduction(+:hits)", False)
     assert told[9] == ("#pragma omp parallel for reduction(+:total)", True)
+    assert told[13] == ("#pragma omp parallel for reduction(+:above)", False)
+    assert told[15] == ("#pragma omp parallel for reduction(+:sum)", True)
 
 
 # -- runs ------------------------------------------------------------------------------------------

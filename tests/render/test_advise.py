@@ -71,7 +71,7 @@ def row(line: int, end: int, verdict: str, **case: Any) -> dict[str, Any]:
     }
 
 
-def text(*loops: dict[str, Any], further: tuple[dict[str, Any], ...] = ()) -> str:
+def text(*loops: dict[str, Any], further: tuple[dict[str, Any], ...] = (), style: Style = PLAIN) -> str:
     summary = {"loops": 5, "hot": 3, "not_exercised": 0, "verdicts": {}}
     runs = [{"command": ["./app", "a b"], "status": 1, "signal": None, "accesses": 20}]
     report = {
@@ -80,7 +80,18 @@ def text(*loops: dict[str, Any], further: tuple[dict[str, Any], ...] = ()) -> st
         "options": {"min_share": 1.0},
         "result": {"runs": runs, "loops": list(loops), "further_parallel": list(further), "summary": summary},
     }
-    return advise_text(report, {}, 0, PLAIN)
+    return advise_text(report, {}, 0, style)
+
+
+def test_lines_are_no_wider_than_the_terminal_or_the_page() -> None:
+    calls = [place(line) for line in range(100, 160)]
+    heap = {"kind": "heap", "site": place(3), "called_at": calls, "called_elsewhere": False}
+    step = {"kind": "private", "object": heap, "operator": None}
+    row_of_it = row(1, 9, "sequential", blocked_by=[dependence(2, 3, "", objects=[heap])], recipe=[step])
+    for width, widest in ((0, 118), (60, 60)):
+        lines = text(row_of_it, style=Style(False, width)).splitlines()
+        assert max(len(line) for line in lines if "f.c:1" in line) <= widest
+        assert len([line for line in lines if "f.c:159:1" in line]) == 2
 
 
 def test_dependences_stand_together_by_object() -> None:

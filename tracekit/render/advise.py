@@ -21,6 +21,7 @@ from tracekit.render.dependence import (
     unseen_lines,
     with_threads,
 )
+from tracekit.render.folding import NARROWEST
 from tracekit.render.places import loop_text, loops_told_apart, place_text, without_folder
 from tracekit.render.text import WIDTH, Json, Style, more
 
@@ -37,6 +38,8 @@ HELD_SHOWN = 4
 CLOCKS_SHOWN = 3
 MEASURED = "In parallel such times overlap: their sum is no longer the time that passes."
 COMMAND_WIDTH = 100
+MARGIN = 3
+"""Columns before the lines of a loop."""
 
 VERDICTS = {
     "doall": "Its iterations are independent",
@@ -63,7 +66,7 @@ def advise_text(report: Json, facts: Mapping[str, int], limit: int, style: Style
     replaced, _ = without_folder(result.get("replaced"), report)
     lines = [f"{report['module']}, trace {report['trace']}" + (f", files below {folder}" if folder else "")]
     if replaced:
-        lines += ["", *wrapped(fate_text(replaced), "")]
+        lines += ["", *wrapped(fate_text(replaced), "", style)]
     for number, row in enumerate(loops, 1):
         lines += ["", *_loop(number, row, style)]
         around = [outer for outer, other in enumerate(loops[: number - 1], 1) if _surrounds(other, row)]
@@ -102,7 +105,8 @@ def _loop(number: int, row: Json, style: Style) -> list[str]:
     if row["openmp"]:
         lines += _openmp(row["openmp"], style)
     if row.get("holds"):
-        lines += wrapped(f"   Part of it since the program was optimised: {_held_text(row['holds'])}.", "      ")
+        held = f"   Part of it since the program was optimised: {_held_text(row['holds'])}."
+        lines += wrapped(held, "      ", style)
     if any(row.get("between_threads", {}).values()):
         reaching = row["between_threads"]
         lines += wrapped(
@@ -110,6 +114,7 @@ def _loop(number: int, row: Json, style: Style) -> list[str]:
             f"({carried_text(reaching)}) {'has an end' if sum(reaching.values()) == 1 else 'have ends'} in it; whoever "
             "runs its iterations has to keep their order with the other threads.",
             "      ",
+            style,
         )
     if row["contexts_not_exercised"]:
         count = row["contexts_not_exercised"]
@@ -134,7 +139,7 @@ def _surrounds(outer: Json, inner: Json) -> bool:
 
 def _openmp(openmp: Json, style: Style) -> list[str]:
     if not openmp["pragma"]:
-        return wrapped(f"   No ready OpenMP directive: {openmp['missing']}.", "      ")
+        return wrapped(f"   No ready OpenMP directive: {openmp['missing']}.", "      ", style)
     lines = [f"   before {openmp['file']}:{openmp['line']}:  {style(openmp['pragma'], 'green')}"]
     if openmp["rounding"]:
         lines.append("   (Floating point: accumulated in another order, the last digits may differ.)")
@@ -159,22 +164,22 @@ def _case(case: Json, loop: Json, several: bool, style: Style) -> list[str]:
         lines += [f"  in {context}" for context in contexts[:CONTEXTS_SHOWN]]
         if len(contexts) > CONTEXTS_SHOWN:
             lines.append(f"  in {len(contexts) - CONTEXTS_SHOWN:,} more contexts")
-    lines += list(dict.fromkeys(f"- {_step(step)}" for step in case["recipe"]))
+    for step in dict.fromkeys(map(_step, case["recipe"])):
+        lines += wrapped(f"- {step}", "    ", style)
     if case.get("rests_on"):  # not in profiles of before
-        lines += wrapped(f"No iteration changes what decides their number: {rests_on_text(case)}.", "  ")
+        lines += wrapped(f"No iteration changes what decides their number: {rests_on_text(case)}.", "  ", style)
     if case.get("not_taken"):
-        lines += wrapped(
-            f"This run never left it at {not_taken_text(case)}; an iteration that does stops the others.", "  "
-        )
+        never = f"This run never left it at {not_taken_text(case)}; an iteration that does stops the others."
+        lines += wrapped(never, "  ", style)
     if case.get("clocks"):
-        lines += wrapped(f"It reads the clock: {_clocks_text(case['clocks'])}. {MEASURED}", "  ")
-    lines += _blocked(case["blocked_by"], loop["function"])
+        lines += wrapped(f"It reads the clock: {_clocks_text(case['clocks'])}. {MEASURED}", "  ", style)
+    lines += _blocked(case["blocked_by"], loop["function"], style)
     if case["independent_in_a_row"]:
         lines.append(f"Any {case['independent_in_a_row']:,} iterations in a row are independent of each other.")
     if case["speculation"]:
         lines.append(_speculation(case))
     only_exits = bool(case["blocked_by"]) and all(row["reason"] == "exit" for row in case["blocked_by"])
-    lines += _stages(case["verdict"], case["stages"], case["unplaced_share"], only_exits)
+    lines += _stages(case["verdict"], case["stages"], case["unplaced_share"], only_exits, style)
     return lines
 
 
@@ -208,7 +213,7 @@ def _first_thing(blockers: Sequence[Json], style: Style) -> list[str]:
     things = 1 + max(row["thing"] for row in blockers)
     rows = [row for row in blockers if row["thing"] == 0]
     head = "Parallel but for one thing: " if things == 1 else f"Parallel but for {things:,} things; the first: "
-    first, *rest = wrapped(f"{head}{_thing(rows)}.", "  ")
+    first, *rest = wrapped(f"{head}{_thing(rows)}.", "  ", style)
     return [first.replace(head, style(head, "bold"), 1), *rest]
 
 
@@ -272,7 +277,7 @@ def _step(step: Json) -> str:
     return f"give each iteration a copy of {object_text(step['object'])} (it writes before it reads){last}"
 
 
-def _blocked(blockers: Sequence[Json], function: str) -> list[str]:
+def _blocked(blockers: Sequence[Json], function: str, style: Style) -> list[str]:
     """What stands in the way: memory by object, then the rest."""
     memory: dict[str, list[Json]] = {}  # by what the objects are, for two may have one name
     others: dict[str, list[tuple[str, ...]]] = {}
@@ -280,10 +285,10 @@ def _blocked(blockers: Sequence[Json], function: str) -> list[str]:
         if row["reason"] == "dependence":
             memory.setdefault(repr(row["objects"]), []).append(row)
         elif row.get("thing") != 0 or row["reason"] == "external":  # what comes first has been said
-            others.setdefault(row["reason"], []).append(tuple(_obstacle(row)))
+            others.setdefault(row["reason"], []).append(tuple(_obstacle(row, style)))
     lines = []
     for rows in list(memory.values())[:BLOCKERS_SHOWN]:
-        lines += _conflicts(_objects(rows[0]), rows, function)
+        lines += _conflicts(_objects(rows[0]), rows, function, style)
     if len(memory) > BLOCKERS_SHOWN:
         count = len(memory) - BLOCKERS_SHOWN
         lines.append(f"- ... and on {counted(count, 'more object')} (--json shows all)")
@@ -301,10 +306,10 @@ def _objects(row: Json) -> str:
     return ", ".join(dict.fromkeys(object_text(thing) for thing in row["objects"])) or "memory"
 
 
-def _conflicts(thing: str, rows: Sequence[Json], function: str) -> list[str]:
+def _conflicts(thing: str, rows: Sequence[Json], function: str, style: Style) -> list[str]:
     """The dependences on one object, the most frequent ones in full."""
     kinds = [kind for kind in ("RAW", "WAR", "WAW") if any(kind in row["kinds"] for row in rows)]
-    lines = [f"- {', '.join(kinds)} on {thing}:"]
+    lines = wrapped(f"- {', '.join(kinds)} on {thing}:", "      ", style)
     for row in rows[:PAIRS_SHOWN]:
         pair = (
             f"    {'/'.join(row['kinds'])} {_access(row['source'], function)} -> "
@@ -357,7 +362,7 @@ def _frequency(per_iteration: float) -> str:
     return f"{per_iteration:,.2f} an iteration" if per_iteration < 10 else f"{per_iteration:,.0f} an iteration"
 
 
-def _obstacle(row: Json) -> list[str]:
+def _obstacle(row: Json, style: Style) -> list[str]:
     """A recurrence, an exit, or a call with unseen effects."""
     source = row["source"]
     if row["reason"] == "recurrence":
@@ -367,6 +372,7 @@ def _obstacle(row: Json) -> list[str]:
             f"- whether it is left at {place_text(source)} depends on {causes_text(source)}: later iterations cannot "
             "begin before",
             "    ",
+            style,
         )
     hint = EXTERNAL_HINTS.get(row["callee"], "")
     said = row.get("thing") == 0
@@ -391,7 +397,7 @@ def _speculation(case: Json) -> str:
     )
 
 
-def _stages(verdict: str, stages: Sequence[Json], unplaced: float, only_exits: bool) -> list[str]:
+def _stages(verdict: str, stages: Sequence[Json], unplaced: float, only_exits: bool, style: Style) -> list[str]:
     """The stages that make accesses or hand on values, unless by the verdict one of them leaves the others nothing.
 
     If all that is in the way is where it ends, `only_exits`, what stages would gain is not worth a word.
@@ -406,7 +412,7 @@ def _stages(verdict: str, stages: Sequence[Json], unplaced: float, only_exits: b
             continue
         kind = "parallel" if stage["parallel"] else "in order"
         head = f"stage {number}, {kind}, {_share(stage['share'])} of its accesses: "
-        lines += wrapped(head + _stage_lines(stage), "    ")
+        lines += wrapped(head + _stage_lines(stage), "    ", style)
     if small and any(stage["share"] < SMALL for stage in stages):
         left = [stage for stage in stages if stage["share"] < SMALL]
         lines.append(
@@ -426,12 +432,12 @@ def _stages(verdict: str, stages: Sequence[Json], unplaced: float, only_exits: b
     return lines
 
 
-def wrapped(text: str, indent: str) -> list[str]:
-    """Lines of text, all but the first indented."""
+def wrapped(text: str, indent: str, style: Style) -> list[str]:
+    """Lines of text, all but the first indented; no wider than the terminal is, with MARGIN before them."""
     head = text[: len(text) - len(text.lstrip())]
     return wrap(
         text.lstrip(),
-        WIDTH - 3,
+        max(min(style.width or WIDTH, WIDTH) - MARGIN, NARROWEST),
         initial_indent=head,
         subsequent_indent=indent,
         break_long_words=False,

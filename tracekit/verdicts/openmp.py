@@ -103,12 +103,16 @@ class Directives:
         )
 
     def _is_of_floats(self, node: int, step: Transformation) -> bool:
-        """Does a reduction accumulate floating-point numbers? Of a register the image has no type: the loop's tell."""
+        """Does a reduction accumulate floating-point numbers? Where its variable's type is not known, accesses tell."""
+        loop = int(self.profile.nodes["loop"][node])
+        row = self.judge.source_variables.row_of(loop, step)
+        if row != NONE and int(self.program.variables["flags"][row]) & VariableFlag.WHOLE:
+            return False
         if step.object != NONE:
             ops = self.uses.users(node, step.object)
             ops = ops[self.judge.facts.updates.operator[ops] == step.operator]
         else:
-            graph = self.judge.graphs[int(self.profile.nodes["loop"][node])]
+            graph = self.judge.graphs[loop]
             ops = graph.nodes[graph.nodes < len(self.program.ops)]
         return bool((self.program.ops["type_class"][ops] == TypeClass.FLOAT).any())
 
