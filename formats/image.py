@@ -123,7 +123,7 @@ class CallFlag(IntFlag):
 
     INDIRECT = 1
     MAY_CALL_BACK = 2  # an external callee that may enter instrumented code
-    PURE = 4  # touches no memory but what the pass records, does no input or output
+    PURE = 4  # touches no memory but what is recorded, does no input or output
     NO_RETURN = 8
     ALLOCATES = 16  # allocation or deallocation function
     RETURNS_TWICE = 32

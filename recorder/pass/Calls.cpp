@@ -7,6 +7,7 @@
 #include "Leaves.h"
 #include "Names.h"
 #include "Operations.h"
+#include "OwnEffects.h"
 
 #include "llvm/Analysis/MemoryBuiltins.h"
 #include "llvm/IR/InlineAsm.h"
@@ -57,6 +58,11 @@ static bool changesNothingInFortran(const CallBase &Call) {
          (isFortranArithmetic(Callee->getName()) || isFortranInquiry(Callee->getName()));
 }
 
+static bool changesItsArgumentsOnly(const CallBase &Call) {
+  const Function *Callee = directCallee(Call);
+  return Callee && Callee->isDeclaration() && hasOwnEffects(Callee->getName());
+}
+
 static bool takesPointers(const FunctionType *Type) {
   return any_of(Type->params(), [](const llvm::Type *T) { return T->isPtrOrPtrVectorTy(); });
 }
@@ -75,7 +81,8 @@ static bool isPure(const CallBase &Call, LibFunc Library) {
     return StringRef(cast<InlineAsm>(Call.getCalledOperand())->getAsmString()).trim().empty();
   if (const Function *Callee = directCallee(Call); Callee && isOrdering(Callee->getName()))
     return true;
-  if (makesAllocator(Call) || changesNothingInFortran(Call) || readsClock(Call) || handsBackParts(Call))
+  if (makesAllocator(Call) || changesNothingInFortran(Call) || readsClock(Call) || handsBackParts(Call) ||
+      changesItsArgumentsOnly(Call))
     return true;
   MemoryEffects Effects = Call.getMemoryEffects();
   if (Effects.doesNotAccessMemory() || onlyComputes(Call, Library))
@@ -91,13 +98,8 @@ static bool isPure(const CallBase &Call, LibFunc Library) {
   case LibFunc_memmove_chk:
   case LibFunc_memset_chk:
     return true;
-  case LibFunc_strtod:
   case LibFunc_strtof:
-  case LibFunc_strtold:
-  case LibFunc_strtol:
-  case LibFunc_strtoll:
-  case LibFunc_strtoul:
-  case LibFunc_strtoull: // what atof and atoi are inlined to: they hand back no place
+  case LibFunc_strtold: // the runtime does not see where they store what follows the number
     return isa<ConstantPointerNull>(Call.getArgOperand(1));
   default:
     return Effects.onlyReadsMemory() || Effects.onlyAccessesArgPointees();
@@ -129,7 +131,7 @@ static bool mayCallBack(const CallBase &Call, LibFunc Library, bool TakesFunctio
   if (TakesFunctions || Library == LibFunc_qsort)
     return true;
   if (Library != NotLibFunc || Call.hasFnAttr(Attribute::NoCallback) || isFortranInquiry(Callee->getName()) ||
-      readsClock(Call) || handsBackParts(Call))
+      readsClock(Call) || handsBackParts(Call) || changesItsArgumentsOnly(Call))
     return false;
   return any_of(Call.args(), [](const Use &U) { return U->getType()->isPtrOrPtrVectorTy(); });
 }
