@@ -24,6 +24,8 @@ namespace tracekit {
 static constexpr unsigned MostParts = 100, DeepestAddress = 12;
 /// So many are followed to the callers of a function: closures have few, and classes' members are not inlined together.
 static constexpr unsigned MostOfCallee = 32;
+/// So many stores at one of them, by so many calls: the ways through the calls of a parser are beyond number.
+static constexpr unsigned MostToldStores = 32, MostCalls = 16;
 
 static bool isNamedObject(const Value *V) {
   auto *A = dyn_cast<AllocaInst>(V);
@@ -205,8 +207,10 @@ public:
   std::vector<Pointee> found() {
     std::vector<Pointee> Result;
     for (Pointee &Each : All)
-      if (!Each.Stores.empty())
+      if (!Each.Stores.empty()) {
+        tellCallers(Each);
         Result.push_back(std::move(Each));
+      }
     return Result;
   }
 
@@ -220,6 +224,13 @@ public:
   }
 
 private:
+  static void tellCallers(Pointee &P) {
+    for (const PointeeStore &Each : P.Stores)
+      if (P.OfCallers.size() < MostToldStores && Each.Store.Through.size() < MostCalls &&
+          !is_contained(P.OfCallers, Each.Store))
+        P.OfCallers.push_back(Each.Store);
+  }
+
   void look(Instruction &I) {
     if (auto *Load = dyn_cast<LoadInst>(&I)) {
       access(I, Load->getPointerOperand(), DL.getTypeStoreSize(Load->getType()), true);
@@ -283,8 +294,8 @@ private:
     if (E.ReadsFirst)
       Here.push_back({0, P.At.Size, false, true, false, false, At});
     Here.push_back({0, P.At.Size, !E.WritesAlways, false, true, false, At});
-    for (const PointeeStore &Each : Callees.Stores) {
-      P.Stores.push_back({&Call, Each.Store});
+    for (const SourceStore &Each : Callees.OfCallers) {
+      P.Stores.push_back({&Call, Each});
       P.Stores.back().Store.Through.push_back(Callee.getSubprogram());
     }
   }

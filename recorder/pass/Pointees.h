@@ -19,6 +19,8 @@ namespace tracekit {
 struct SourceStore {
   const llvm::DILocation *At;                               // has a line
   llvm::SmallVector<const llvm::DISubprogram *, 1> Through; // the functions that are called to come to it
+
+  bool operator==(const SourceStore &Other) const { return At == Other.At && Through == Other.Through; }
 };
 
 /// What stores at such a place: an instruction of the function itself, or a call of another one.
@@ -36,6 +38,7 @@ struct Pointee {
   llvm::SmallSetVector<llvm::Argument *, 2> Arguments; // that it is computed from, too
   bool IsLoaded = false;                               // from memory: it leads away from the arguments themselves
   llvm::SmallVector<PointeeStore, 2> Stores;
+  llvm::SmallVector<SourceStore, 2> OfCallers; // those of them that callers of the function are told of, each once
 };
 
 /// The pointees of functions that store at them. Those that a function reaches through its arguments are its callers',

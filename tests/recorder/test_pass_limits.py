@@ -39,6 +39,17 @@ def test_no_record_outgrows_the_slack(stores: int, arrays: int, how: str, tmp_pa
     assert widest(tables) <= SLACK
 
 
+def test_ways_through_the_calls_of_a_parser_are_beyond_number(tmp_path: Path) -> None:
+    """Each level of precedence calls the next one three times: 3^24 ways lead to the store behind the pointer."""
+    level = "static void level{0}(struct state *s) {{ level{1}(s); if (s->next) level{1}(s); else level{1}(s); }}\n"
+    levels = "".join(level.format(k, k + 1) for k in reversed(range(24)))
+    source = f"""struct state {{ int next, count; }};
+static void level24(struct state *s) {{ s->count++; }}
+{levels}void parse(struct state *s) {{ while (s->next) level0(s); }}
+"""
+    assert compile_unit(tmp_path, source, "-O0").of("parse", "loops")
+
+
 @pytest.mark.parametrize("how", ["paths", "both"])
 def test_header_phis_are_the_programs_own(how: str, tmp_path: Path) -> None:
     """A counter of iterations, and what scalar evolution adds to compute a base, are phis, too."""
