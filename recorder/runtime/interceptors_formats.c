@@ -246,30 +246,28 @@ static void scan(const char *format, va_list list, int left)
     errno = saved;
 }
 
+/* Scan `list` by the real function of this name, and enter what it stored; declares `result`. */
+#define SCAN(name, arguments, accesses) \
+    va_list again; \
+    va_copy(again, list); \
+    int result = TK_REAL(name)(UNPACK arguments format, list); \
+    if (TK_IS_RECORDED()) { \
+        accesses; \
+        scan(format, again, result); \
+    } \
+    va_end(again)
+
 #define SCANNER(name, variadic, parameters, arguments, accesses) \
     TK_EXPORT int name(UNPACK parameters const char *format, va_list list) \
     { \
-        va_list again; \
-        va_copy(again, list); \
-        int result = TK_REAL(name)(UNPACK arguments format, list); \
-        if (TK_IS_RECORDED()) { \
-            accesses; \
-            scan(format, again, result); \
-        } \
-        va_end(again); \
+        SCAN(name, arguments, accesses); \
         return result; \
     } \
     TK_EXPORT int variadic(UNPACK parameters const char *format, ...) \
     { \
-        va_list list, again; \
+        va_list list; \
         va_start(list, format); \
-        va_copy(again, list); \
-        int result = TK_REAL(name)(UNPACK arguments format, list); \
-        if (TK_IS_RECORDED()) { \
-            accesses; \
-            scan(format, again, result); \
-        } \
-        va_end(again); \
+        SCAN(name, arguments, accesses); \
         va_end(list); \
         return result; \
     }

@@ -18,7 +18,7 @@ from tests.naive.dependence import RAW, WAR, WAW, Event
 from tests.naive.dependence_ladder import FoldingLadder, NaiveLadder
 from tests.naive.dependence_machine import Machine, RandomProgram, interleaved
 from tests.naive.dependence_programs import EventLog
-from tests.naive.dependence_rows import from_profile, paths_of
+from tests.naive.dependence_rows import from_profile, keys_of, paths_of
 from tracekit.analyzers.dependence import Dependence, Options
 from tracekit.containers import maps
 from tracekit.containers.kernels.shadow import SCRATCH, WORDS
@@ -77,16 +77,7 @@ def shown(runner: CallbackRunner, options: Options) -> dict[Any, Any]:
     rows, paths = from_profile(profile, folding)["dependences"], paths_of(profile, folding)
     keys = list(rows)
     assert len(keys) == len(profile.dependences)
-    order = [
-        (
-            int(row["kind"]),
-            int(row["source"]),
-            paths[row["source_node"]],
-            int(row["destination"]),
-            paths[row["destination_node"]],
-        )
-        for row in profile.dependences
-    ]
+    order = keys_of(profile, paths)
     histograms = _histograms(found, profile, places, order, paths)
     return {
         key: (

@@ -10,6 +10,8 @@ from tracekit.contexts.nodes import CALLS, ContextKind
 from tracekit.dependence.profile import LISTED_OBJECTS, DependenceProfile
 from tracekit.formats.events import NONE
 
+Key = tuple[int, int, Path, int, Path]
+
 
 def paths_of(profile: DependenceProfile, folding: bool = False) -> list[Path]:
     """The path of every node, as the naive reference writes it; of tests/naive/folding.py with `folding`."""
@@ -37,11 +39,9 @@ def kinds_of(profile: DependenceProfile) -> dict[Path, ContextKind]:
     return {path: ContextKind(row["kind"]) for path, row in zip(paths_of(profile, True), profile.nodes)}
 
 
-def from_profile(profile: DependenceProfile, folding: bool = False) -> dict[str, Any]:
-    """All that a profile says, without row numbers."""
-    paths = paths_of(profile, folding)
-    objects = [(int(row["kind"]), int(row["site"])) for row in profile.objects]
-    keys = [
+def keys_of(profile: DependenceProfile, paths: list[Path]) -> list[Key]:
+    """Of each dependence in order its kind, and its source and destination with the paths of their nodes."""
+    return [
         (
             int(row["kind"]),
             int(row["source"]),
@@ -51,6 +51,13 @@ def from_profile(profile: DependenceProfile, folding: bool = False) -> dict[str,
         )
         for row in profile.dependences
     ]
+
+
+def from_profile(profile: DependenceProfile, folding: bool = False) -> dict[str, Any]:
+    """All that a profile says, without row numbers."""
+    paths = paths_of(profile, folding)
+    objects = [(int(row["kind"]), int(row["site"])) for row in profile.objects]
+    keys = keys_of(profile, paths)
     dependences: dict[Any, Any] = {}
     for key, row in zip(keys, profile.dependences):
         listed = [objects[place] for place in row["object_list"] if place != NONE]

@@ -79,15 +79,18 @@ def runs_of(made: RandomProgram) -> set[int]:
     return {made.layout.path_number(handle) for handle, path in enumerate(made.b.paths) if path["flags"]}
 
 
+def walked(made: RandomProgram, rng: random.Random) -> list[Record]:
+    """The records of a random walk through the program."""
+    walk = Walk(made, rng, [], budget=100)
+    walk.run()
+    return walk.records()
+
+
 def write_walks(path: Path, seed: int, streams: int, *, done: bool = True, chunk: int = 40) -> RandomProgram:
     """A trace of random walks with nothing between their records; `done`: it has an end."""
     rng = random.Random(seed)
     made = RandomProgram(rng)
-    recorded: dict[int, list[Record]] = {}
-    for stream in range(streams):
-        walk = Walk(made, rng, [], budget=100)
-        walk.run()
-        recorded[stream] = walk.records()
+    recorded = {stream: walked(made, rng) for stream in range(streams)}
     write_trace(path, made.layout, recorded, done=done, chunk=chunk)
     return made
 
@@ -102,9 +105,7 @@ def write_random(
     made = RandomProgram(rng)
     recorded: dict[int, list[Record]] = {}
     for stream in range(streams):
-        walk = Walk(made, rng, [], budget=100)
-        walk.run()
-        recorded[stream] = walk.records()
+        recorded[stream] = walked(made, rng)
         for _ in range(rng.randint(0, events)):
             made_up = of_a_window(rng) if rng.randrange(6) == 0 else some_events(rng, streams)
             recorded[stream].insert(rng.randrange(len(recorded[stream])), made_up)

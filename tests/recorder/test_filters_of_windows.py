@@ -13,9 +13,9 @@ import pytest
 
 from tests.naive.reader import read as naive_read
 from tests.programs.running import replayed
-from tests.recorder.recording import build, record
-from tests.recorder.test_window_filters import PROGRAM
+from tests.recorder.recording import record
 from tests.recorder.test_windows import good, info
+from tests.recorder.window_programs import filtered
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE
 from tracekit.recorder.window_rules import all_filters, read, together
@@ -97,11 +97,7 @@ def recorded(folder: Path, app: Path, windows: list[Window]) -> Path:
 
 @pytest.fixture(scope="module", params=["-O0", "-O2"])
 def app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """At -O0 functions have no clean bodies."""
-    folder = tmp_path_factory.mktemp("filters")
-    made = build(folder, PROGRAM, request.param, "-g", "-pthread", "--windows")
-    assert record(folder, made, options=("-o", "whole.zst")).returncode == 0
-    return made
+    return filtered(tmp_path_factory.mktemp("filters"), request.param)
 
 
 KNOWN = [

@@ -10,7 +10,7 @@ import pytest
 
 from tests.needs import needs
 from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, build, events, record
-from tests.recorder.test_static import PROGRAM, kinds
+from tests.recorder.test_static import PROGRAM, assert_children_are_followed, kinds
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.reader import TraceReader
 from tracekit.recorder import driver, musl, toolchain
@@ -235,13 +235,7 @@ def test_ends_of_programs(tmp_path: Path) -> None:
 @needs("musl")
 def test_forked_children_and_executed_programs(tmp_path: Path) -> None:
     with_glibc, with_musl = both(tmp_path, PROGRAM)
-    for first, second in ((with_musl, with_glibc), (with_glibc, with_musl), (with_musl, with_musl)):
-        folder = tmp_path / f"{first.parent.name}-{second.parent.name}"
-        folder.mkdir()
-        run = record(folder, first, second, options=("--follow-fork", "-o", "a.zst"))
-        traces = sorted(folder.glob("*.zst"), key=lambda path: path.stat().st_mtime)
-        assert len(traces) == 4, run.stderr  # the first, its child, what that executes, and a child of this
-        assert all(kinds(trace)[0, "program_start"] for trace in traces)
+    assert_children_are_followed(tmp_path, with_glibc, with_musl)
 
 
 @needs("musl")

@@ -137,6 +137,17 @@ def both(folder: Path, source: str, *flags: str, cxx: bool = False) -> tuple[Pat
     )
 
 
+def assert_children_are_followed(folder: Path, dynamic: Path, static: Path) -> None:
+    """A PROGRAM that executes the other one: each of them, and each child that they fork, has a trace."""
+    for first, second in ((static, dynamic), (dynamic, static), (static, static)):
+        place = folder / f"{first.parent.name}-{second.parent.name}"
+        place.mkdir()
+        run = record(place, first, second, options=("--follow-fork", "-o", "a.zst"))
+        traces = list(place.glob("*.zst"))
+        assert len(traces) == 4, run.stderr  # the first, its child, what that executes, and a child of this
+        assert all(kinds(trace)[0, "program_start"] for trace in traces)
+
+
 @pytest.mark.parametrize("flag", ["-static", "-static-pie"])
 def test_the_records_are_those_of_the_dynamic_program(tmp_path: Path, flag: str) -> None:
     dynamic, static = both(tmp_path, PROGRAM, flag)
@@ -153,13 +164,7 @@ def test_the_records_are_those_of_the_dynamic_program(tmp_path: Path, flag: str)
 
 def test_forked_children_and_executed_programs(tmp_path: Path) -> None:
     dynamic, static = both(tmp_path, PROGRAM)
-    for first, second in ((static, dynamic), (dynamic, static), (static, static)):
-        folder = tmp_path / f"{first.parent.name}-{second.parent.name}"
-        folder.mkdir()
-        run = record(folder, first, second, options=("--follow-fork", "-o", "a.zst"))
-        traces = sorted(folder.glob("*.zst"), key=lambda path: path.stat().st_mtime)
-        assert len(traces) == 4, run.stderr  # the first, its child, what that executes, and a child of this
-        assert all(kinds(trace)[0, "program_start"] for trace in traces)
+    assert_children_are_followed(tmp_path, dynamic, static)
 
 
 def test_cxx_has_threads_exceptions_and_variables_that_are_initialised_once(tmp_path: Path) -> None:

@@ -16,37 +16,10 @@ from tests.programs.running import compile_program
 from tests.programs.test_windows import Event, Recorded, located, place, recorded
 from tests.recorder.recording import build, record
 from tests.recorder.test_windows import good, info
+from tests.recorder.window_programs import CALLS
 from tracekit.formats.events import NONE
 
 ACCESSES = ("load", "store", "atomic_load", "atomic_store")
-
-CALLS = r"""
-#include <stdio.h>
-#include <stdlib.h>
-long table[64];
-__attribute__((noinline)) long inner(long n)
-{
-    long sum = 0;
-    for (long i = 0; i < n; i++) sum += table[i * 31 & 63];
-    return sum;
-}
-__attribute__((noinline)) long parse(long n)
-{
-    long mine[4] = {n, n + 1, n + 2, n + 3}, sum = inner(n) + mine[n & 3];
-    if (n > 5)
-        sum += parse(n - 5);
-    table[n & 63] += sum; /* HERE */
-    char *volatile block = malloc(n); /* THERE */
-    free(block);
-    return sum + mine[1];
-}
-int main(void)
-{
-    long sum = 0;
-    for (long k = 0; k < 9; k++) sum += inner(k) + parse(12 + k);
-    printf("%ld\n", sum);
-}
-"""
 
 
 def line_of(source: str, mark: str) -> int:

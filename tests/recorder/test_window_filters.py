@@ -10,44 +10,12 @@ import pytest
 
 from tests.naive.reader import read as naive_read
 from tests.programs.running import replayed, run_here
-from tests.recorder.recording import build, record
+from tests.recorder.recording import record
 from tests.recorder.test_windows import good, info
+from tests.recorder.window_programs import filtered
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE
 from tracekit.recorder.window_filters import Filter, Of, of_table, parse, together
-
-PROGRAM = r"""
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-long a[64], b[64], c[64];
-static jmp_buf back;
-__attribute__((noinline)) void leaf(long n) { for (long i = 0; i < n; i++) a[i & 63] += i; }
-__attribute__((noinline)) void logger(int n, ...)
-{
-    va_list list;
-    va_start(list, n);
-    for (int i = 0; i < n; i++) { b[i & 63] += va_arg(list, int); leaf(2); }
-    va_end(list);
-}
-__attribute__((noinline)) void jumper(int n) { leaf(1); if (n > 2) longjmp(back, 1); b[n] = n; }
-__attribute__((noinline)) void middle(long n)
-{
-    for (long i = 0; i < n; i++) { c[i & 63]++; leaf(3); }
-    logger(2, 1, 2);
-}
-__attribute__((noinline)) void catcher(int n) { if (setjmp(back) == 0) jumper(n); else leaf(2); c[n]++; }
-static void *work(void *x) { for (int i = 0; i < 5; i++) middle(4); return x; }
-int main(void)
-{
-    pthread_t thread;
-    pthread_create(&thread, 0, work, 0);
-    pthread_join(thread, 0);
-    for (int i = 0; i < 6; i++) { middle(i); catcher(i); }
-    printf("%ld %ld %ld\n", a[1], b[1], c[1]);
-}
-"""
 
 FUNCTIONS = {"leaf", "logger", "jumper", "middle", "catcher", "work", "main"}
 
@@ -75,11 +43,7 @@ def by_function(trace: Path) -> tuple[Counter[tuple[int, str]], Counter[tuple[in
 
 @pytest.fixture(scope="module", params=["-O0", "-O2"])
 def app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """At -O0 functions have no clean bodies."""
-    folder = tmp_path_factory.mktemp("filters")
-    made = build(folder, PROGRAM, request.param, "-g", "-pthread", "--windows")
-    assert record(folder, made, options=("-o", "whole.zst")).returncode == 0
-    return made
+    return filtered(tmp_path_factory.mktemp("filters"), request.param)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from tests.programs.running import run_here
 from tests.programs.test_windows import Event, located, place, recorded
 from tests.recorder.recording import build, record
 from tests.recorder.test_windows import good, info
+from tests.recorder.window_programs import CALLS
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder.window_events import Condition, Happening, Kind, condition
 from tracekit.recorder.window_rules import Asked, WindowRule, parse, read, sampled, together
@@ -175,31 +176,6 @@ def test_a_file_of_windows(tmp_path: Path) -> None:
         together([parse("on=call:f")] * 17)
     with pytest.raises(TracekitError, match="30 calls"):
         together([parse("on=any(call:a,call:b,call:c) till=return:a")] * 8)
-
-
-CALLS = r"""
-#include <stdio.h>
-long table[64];
-__attribute__((noinline)) long inner(long n)
-{
-    long sum = 0;
-    for (long i = 0; i < n; i++) sum += table[i * 31 & 63];
-    return sum;
-}
-__attribute__((noinline)) long parse(long n)
-{
-    long mine[4] = {n, n + 1, n + 2, n + 3}, sum = inner(n) + mine[n & 3];
-    if (n > 5) sum += parse(n - 5);
-    table[n & 63] += sum;
-    return sum + mine[1];
-}
-int main(void)
-{
-    long sum = 0;
-    for (long k = 0; k < 9; k++) sum += inner(k) + parse(12 + k);
-    printf("%ld\n", sum);
-}
-"""
 
 
 def matching_exit(events: list[Event], entry: int) -> int:

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 import tracekit
 from tests.naive.random_program import RandomProgram
-from tests.naive.random_trace import TICKETED, disturb, runs_of, some_events
+from tests.naive.random_trace import TICKETED, disturb, runs_of, some_events, walked
 from tests.naive.reader import read
 from tests.naive.trace_file import Record, write_trace
-from tests.naive.walker import Walk
 from tests.replay.event_log import EventLog
 from tests.replay.test_snapshots import cuts_of, violated
 from tracekit.formats.events import BY_CODE
@@ -59,9 +58,7 @@ def recorded(made: RandomProgram, rng: random.Random, streams: int, broken: bool
     walks: dict[int, list[Record]] = {}
     ticket = 0
     for stream in range(streams):
-        walk = Walk(made, rng, [], budget=100)
-        walk.run()
-        walks[stream] = walk.records()
+        walks[stream] = walked(made, rng)
         for _ in range(rng.randint(0, 3)):
             walks[stream].insert(rng.randrange(len(walks[stream])), some_events(rng, streams))
         if broken:
