@@ -14,7 +14,7 @@ LONGEST = 60
 SCALARS = frozenset({str, int, float, bool, type(None)})
 """The types of JSON's values that hold no others: most of what there is, and not looked into."""
 
-_NAMED = frozenset({"function", "root", "path", "recursion", "callers", "calls", "call", "callee"})
+_NAMED = frozenset({"function", "within", "root", "path", "recursion", "callers", "calls", "call", "callee"})
 """Keys of a profile's JSON whose strings are names of functions, or steps of a context with one."""
 _TYPES = frozenset({"type", "also"})
 """Keys of which strings are names of types."""

@@ -47,7 +47,7 @@ def taskgraph_text(report: Json, facts: Mapping[str, int], limit: int, style: St
                 cell(row["critical_work"]),
                 f"{row['critical_work'] / span:.1%}",
                 cell(row["work"]),
-                f"{place_text(row['line'])} {clipped(row['line']['function'])}",
+                line_text(row["line"]),
             )
             for row in tables["lines"]
         ],
@@ -91,6 +91,13 @@ def group_cells(row: Json, measured: bool) -> tuple[str, ...]:
         context_text(row["group"]["begins"]),
         context_text(row["group"]["created"]),
     )
+
+
+def line_text(line: Json) -> str:
+    """A line and its function; of one that was inlined also the function that it was inlined into, if that is known."""
+    text = f"{place_text(line)} {clipped(line['function'])}"
+    within = line.get("within", line["function"])
+    return text if within == line["function"] else f"{text}, in {clipped(within)}"
 
 
 def summary_lines(summary: Json) -> list[str]:

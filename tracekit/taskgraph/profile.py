@@ -153,10 +153,12 @@ class TaskGraphProfile:
         return sorted(lines, key=_by_critical("line")), sorted(functions, key=_by_critical("function"))
 
     def _line(self, function: int, name: str, file: str, line: int) -> dict[str, Any]:
-        """A line of a function, or of one of this name that was inlined into it."""
+        """A line of a function, or of one of this name that was inlined into it: `within` is the former."""
+        own = self.functions(function)
         return {
-            "id": f"{self.functions(function)['id']}:{name}:{line}",
+            "id": f"{own['id']}:{name}:{line}",
             "kind": "line",
+            "within": own["function"],
             "function": name,
             "file": file,
             "line": line,

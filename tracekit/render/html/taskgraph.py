@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tracekit.render.html.data import Shown
 from tracekit.render.html.elements import Json, more, number_cell, table, text
-from tracekit.render.places import place_text
 from tracekit.render.taskgraph import (
     by_critical,
     context_text,
     footprints_of,
     has_footprints,
+    line_text,
     parallelism,
     summary_lines,
     svg,
@@ -31,8 +31,7 @@ def section(report: Json, shown: Shown) -> str:
     )
     lines = [row for row in result["lines"] if row["critical_work"]]
     rows = [
-        f"<tr><td>{text(place_text(row['line']))} {text(row['line']['function'])}</td>"
-        f"{number_cell(row['critical_work'])}{number_cell(row['work'])}</tr>"
+        f"<tr><td>{text(line_text(row['line']))}</td>{number_cell(row['critical_work'])}{number_cell(row['work'])}</tr>"
         for row in shown.names.shown(lines[: shown.rows])
     ]
     columns = (("Line", False), ("On the critical path", True), ("All work", True))
