@@ -224,7 +224,7 @@ EVENTS: tuple[Event, ...] = (
         "address",
         words=("ticket", "address", "order"),
         since=2,
-        doc="an atomic operation, with `tracekit cc --threads`; its loads and stores stand before it",
+        doc="an atomic operation, with `tracekit cc --threads`; its accesses (none of assembly) before it",
     ),
     Event(46, "fence", "order", words=("ticket", "order"), since=2, doc="with `tracekit cc --threads`"),
     Event(

@@ -1,6 +1,7 @@
 // Atomics.cpp: see Atomics.h.
 #include "Atomics.h"
 
+#include "AtomicAssembly.h"
 #include "Compat.h"
 
 #include "../runtime/format.h"
@@ -26,10 +27,12 @@ static uint32_t flags(AtomicOrdering Ordering) {
 
 namespace {
 
-/// The size of an operation, as the event's flags tell it.
+/// So many bytes, as the event's flags tell it.
+uint32_t sizeFlag(uint64_t Bytes) { return TK_ATOMIC_SIZE * (1 + Log2_64(Bytes)); }
+
+/// The size of an operation.
 uint32_t sizeOf(const Instruction &I, const Type *Of) {
-  uint64_t Size = I.getModule()->getDataLayout().getTypeStoreSize(const_cast<Type *>(Of)).getFixedValue();
-  return TK_ATOMIC_SIZE * (1 + Log2_64(Size));
+  return sizeFlag(I.getModule()->getDataLayout().getTypeStoreSize(const_cast<Type *>(Of)).getFixedValue());
 }
 
 /// What an operation is, if it orders threads: its address, and the flags of the event. Those of a compare-and-exchange
@@ -39,7 +42,22 @@ struct Atomic {
   uint32_t Order = 0, Failed = 0;
 };
 
+/// A structure in place of the word that the statement accesses ("+m" of Linux' `__xg`) counts as the largest word.
+Atomic assemblyOf(const CallBase &Call) {
+  const uint64_t Largest = 16;
+  AtomicAssembly Found = atomicAssembly(Call);
+  if (!Found.Address)
+    return {};
+  uint32_t Does = Found.Does == AtomicAssembly::LOAD    ? TK_ATOMIC_LOAD
+                  : Found.Does == AtomicAssembly::STORE ? TK_ATOMIC_STORE
+                                                        : TK_ATOMIC_LOAD | TK_ATOMIC_STORE;
+  return {Found.Address, Does | (Found.Acquires ? TK_ATOMIC_ACQUIRE : 0) | (Found.Releases ? TK_ATOMIC_RELEASE : 0) |
+                             (Found.Bytes ? sizeFlag(std::min(Found.Bytes, Largest)) : 0)};
+}
+
 Atomic atomicOf(Instruction &I) {
+  if (auto *Call = dyn_cast<CallBase>(&I))
+    return assemblyOf(*Call);
   if (auto *Load = dyn_cast<LoadInst>(&I); Load && Load->isAtomic() && Load->getSyncScopeID() == SyncScope::System)
     return {Load->getPointerOperand(),
             sizeOf(I, Load->getType()) | TK_ATOMIC_LOAD | (flags(Load->getOrdering()) & TK_ATOMIC_ACQUIRE)};
@@ -56,6 +74,16 @@ Atomic atomicOf(Instruction &I) {
             Size | TK_ATOMIC_LOAD | (flags(Exchange->getFailureOrdering()) & TK_ATOMIC_ACQUIRE)};
   }
   return {};
+}
+
+/// The order of a fence, or nothing.
+std::optional<uint32_t> fenceOf(const Instruction &I) {
+  if (auto *Fence = dyn_cast<FenceInst>(&I); Fence && Fence->getSyncScopeID() == SyncScope::System)
+    return flags(Fence->getOrdering());
+  if (auto *Call = dyn_cast<CallBase>(&I))
+    if (AtomicAssembly Found = atomicAssembly(*Call); Found.Does == AtomicAssembly::FENCE)
+      return (Found.Acquires ? TK_ATOMIC_ACQUIRE : 0) | (Found.Releases ? TK_ATOMIC_RELEASE : 0);
+  return std::nullopt;
 }
 
 } // namespace
@@ -75,17 +103,15 @@ void orderAtomics(Function &F) {
   Type *Pointer = PointerType::getUnqual(M.getContext()), *Number = Type::getInt32Ty(M.getContext());
   SmallVector<Instruction *, 8> Found;
   for (Instruction &I : instructions(F)) {
-    auto *Fence = dyn_cast<FenceInst>(&I);
     const Value *Address = atomicOf(I).Address;
-    if ((Address && Address->getType()->getPointerAddressSpace() == 0) ||
-        (Fence && Fence->getSyncScopeID() == SyncScope::System))
+    if ((Address && Address->getType()->getPointerAddressSpace() == 0) || fenceOf(I))
       Found.push_back(&I);
   }
   for (Instruction *I : Found) {
-    if (auto *Fence = dyn_cast<FenceInst>(I)) {
+    if (std::optional<uint32_t> Order = fenceOf(*I)) {
       IRBuilder<> B(I->getNextNode());
       B.SetCurrentDebugLocation(I->getDebugLoc());
-      B.CreateCall(runtime(M, "__tk_fence", {Number}), {B.getInt32(flags(Fence->getOrdering()))});
+      B.CreateCall(runtime(M, "__tk_fence", {Number}), {B.getInt32(*Order)});
       continue;
     }
     Atomic Operation = atomicOf(*I);
