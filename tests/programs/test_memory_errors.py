@@ -116,6 +116,17 @@ def test_leaks_have_the_context_that_allocated_them(tmp_path: Path) -> None:
     assert any("loop" in step for step in rows[0]["object"]["context"]["path"])
 
 
+@pytest.mark.parametrize("call", ['error(0, 2, "told")', 'mbstowcs(wide, "told", 5)'])
+def test_what_the_c_library_keeps_is_its_own(call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")  # in which the library looks for translations, and converts
+    source = tmp_path / "told.c"
+    source.write_text(
+        "#include <error.h>\n#include <locale.h>\n#include <stdlib.h>\n"
+        f'int main(void) {{ wchar_t wide[5]; setlocale(LC_ALL, ""); {call}; return 0; }}\n'
+    )
+    assert analysed(source, tmp_path, "-O0")["leaks"] == []
+
+
 def test_an_object_has_where_it_was_made_and_freed(tmp_path: Path) -> None:
     result = analysed(FOLDER / "after_free.c", tmp_path, "-O0")
     row = next(row for row in result["errors"] if row["kind"] == "read_after_free" and row["count"] == 3)

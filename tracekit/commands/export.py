@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from tracekit import progress
+from tracekit import interrupts, progress
 from tracekit.commands import options
 from tracekit.commands.progress import progress_line
 from tracekit.formats.errors import TracekitError
@@ -130,7 +130,7 @@ def _export_accesses(form: str, trace: str, output: str | None, window: dict[str
     _refuse_terminal(form, output, form != ARCHIVE and export.FORMATS[form].is_text)
     with Trace(trace) as opened, progress_line(), progress.step("exporting accesses"):
         _say_if_cut(opened)
-        batches = opened.batches(["load", "store"], ["subject", "address", "size"], window=window)
+        batches = interrupts.checked(opened.batches(["load", "store"], ["subject", "address", "size"], window=window))
         program = opened.program
         known = export.counters_of(program.counters, len(program.ops)) if program.is_imported else None
         if form == ARCHIVE:
@@ -200,7 +200,7 @@ def _export_table(form: str, table: str, trace: str, output: str | None, window:
         else:
             columns = ["subject", "address", "size", *(["value"] if program.has_values else [])]
             chosen = ["load", "store"] if table == "accesses" else None
-            batches = opened.batches(chosen, columns, window=window)
+            batches = interrupts.checked(opened.batches(chosen, columns, window=window))
             made = getattr(arrow, table)(batches, program.has_values)
         with written_whole(output, f"the {table}") as file:
             arrow.write(form, made, file)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tracekit import progress
+from tracekit import interrupts, progress
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -24,8 +24,14 @@ EVERY = 0.2
 def progress_line() -> Iterator[None]:
     """Show how far the block is, on standard error, if that is a terminal; afterwards the line is gone.
 
-    The block writes nothing to the terminal meanwhile.
+    The block writes nothing to the terminal meanwhile. Ctrl-C ends it for sure.
     """
+    with interrupts.remembered(), _line_drawn():
+        yield
+
+
+@contextmanager
+def _line_drawn() -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return

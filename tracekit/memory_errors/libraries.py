@@ -81,11 +81,14 @@ RELEASED = frozenset(
         *"bind_textdomain_codeset strerror strsignal dlerror localtime localtime_r mktime tzset strftime".split(),
         *"setenv putenv getpwnam getpwuid getpwent getgrnam getgrgid getgrent getservbyname gethostbyname".split(),
         *"getaddrinfo getmntent getlogin ttyname crypt openlog syslog backtrace".split(),
+        *"mblen mbrlen mbtowc mbrtowc mbstowcs mbsrtowcs mbsnrtowcs btowc wctob wctomb wcrtomb wcstombs".split(),
+        *"wcsrtombs wcsnrtombs".split(),
+        *"error error_at_line warn warnx vwarn vwarnx err errx verr verrx psignal".split(),
     ]
 )
-"""Calls by which the C library allocates for itself: buffers of streams, locales, catalogs of messages, time zones,
-what it knows of users. It can free all of it (__libc_freeres), which memcheck lets it do before it looks for leaks.
-What it gives to the program (of fopen, getline, newlocale) is not among it."""
+"""Calls by which the C library allocates for itself: buffers of streams, locales, catalogs of messages, what converts
+characters, time zones, what it knows of users. It can free all of it (__libc_freeres), which memcheck lets it do before
+it looks for leaks. What it gives to the program (of fopen, getline, newlocale) is not among it."""
 
 _HARMLESS_PREFIXES = (
     "_ZNSols",

@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from tracekit import progress
+from tracekit import interrupts, progress
 from tracekit.formats.errors import TracekitError
 from tracekit.profiles import compressed
 from tracekit.profiles.gc_paused import gc_paused
@@ -89,6 +89,7 @@ def written_whole(path: str | Path, what: str) -> Iterator[BinaryIO]:
         try:
             with open(handle, "wb") as file:
                 yield file
+            interrupts.check()
             os.chmod(part, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
             os.replace(part, target)
         except BaseException:
