@@ -6,6 +6,7 @@
 #include "ForHead.h"
 #include "Names.h"
 #include "Pointees.h"
+#include "Signs.h"
 #include "SourceTypes.h"
 #include "Temporaries.h"
 #include "format.h"
@@ -127,10 +128,12 @@ private:
     Set(TK_VARIABLE_REACHED, E.TakesAddress || Reached);
     Set(TK_VARIABLE_LENT, E.TakesAddress && !In.IsKept && !G);
     Set(TK_VARIABLE_RENAMED, G && isRenamed(*G, In));
+    Set(TK_VARIABLE_WITHIN, G && Declared && isStaticInside(*Declared));
     Set(TK_VARIABLE_VARYING, E.Varies);
     Set(TK_VARIABLE_USED_AFTER, isUsedAfter(Variable, In));
     Set(TK_VARIABLE_NO_REDUCTION, Declared && !isReducible(Declared->getType()));
     Set(TK_VARIABLE_WHOLE, Declared && isWhole(Declared->getType()));
+    Set(TK_VARIABLE_OTHER_SIGN, Declared && isComparedWithOtherSign(L, *Variable, Declared->getType()));
     if (Variable == Head.Counter) {
       if (Head.IsReached)
         Flags = (Flags | TK_VARIABLE_REACHED) & ~TK_VARIABLE_LENT;
@@ -240,6 +243,14 @@ private:
           std::pair(Block->getLine(), Block->getColumn()) >= std::pair(Text.Start.getLine(), Text.Start.getColumn()))
         return true;
     return false;
+  }
+
+  /// Whether a static variable of the loop's function is declared in the lines of the loop; of its block clang says
+  /// nothing.
+  bool isStaticInside(const DIVariable &Declared) const {
+    const DILocation &Start = Text.Start;
+    return Declared.getScope() == Start.getScope()->getSubprogram() && Declared.getFile() == Start.getFile() &&
+           Declared.getLine() >= Start.getLine() && Declared.getLine() <= endOf(L, Start).first;
   }
 
   const LoopText &Text;

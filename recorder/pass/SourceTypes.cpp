@@ -18,8 +18,7 @@ const DIType *plainType(const DIType *T) {
   return T;
 }
 
-/// What a reference to it refers to, and an array of it is made of.
-static const DIType *elementType(const DIType *T) {
+const DIType *elementType(const DIType *T) {
   T = plainType(T);
   if (auto *Derived = dyn_cast_or_null<DIDerivedType>(T)) {
     unsigned Tag = Derived->getTag();

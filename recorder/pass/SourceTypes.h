@@ -8,6 +8,9 @@ namespace tracekit {
 /// A type without names and qualifiers of it: typedef, const, volatile, restrict; of a member, the type of its value.
 const llvm::DIType *plainType(const llvm::DIType *T);
 
+/// What a reference to a type refers to, and an array of it is made of, without names and qualifiers.
+const llvm::DIType *elementType(const llvm::DIType *T);
+
 /// Whether OpenMP's reductions take a variable of the type in C and in C++: a number, an array of them, or a reference
 /// to them; no structure, pointer, atomic or enumeration (C takes these), nor a complex number, for which clang wants
 /// another library. Types that are not known count as numbers.

@@ -416,6 +416,8 @@ enum {
     TK_VARIABLE_RENAMED = 2048,
     TK_VARIABLE_WATCHED = 4096,
     TK_VARIABLE_WHOLE = 8192,
+    TK_VARIABLE_WITHIN = 16384,
+    TK_VARIABLE_OTHER_SIGN = 32768,
 };
 
 /* What the optimiser has made of a loop of the source. */

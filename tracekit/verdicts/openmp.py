@@ -138,6 +138,7 @@ class Directives:
                 self._object(loop, judgement.node, step, clauses)
         if in_source:
             self._source_variables(loop, judgement, clauses)
+            self._check_order(loop, clauses)
         return clauses
 
     def _check_place(self, loop: int) -> None:
@@ -228,10 +229,30 @@ class Directives:
             self._check_name(name, flags)
 
     def _check_name(self, name: str, flags: int) -> None:
-        """Raises NoDirective if the loop's text has another name for a variable that a clause has to name."""
+        """Raises NoDirective if a clause cannot name a variable by the name that the loop's text has for it."""
+        self._check_scope(name, flags)
         if flags & VariableFlag.RENAMED:
             raise NoDirective(
                 f"it has another name for {name}, a reference, a pointer or one with its scope, which no clause has"
+            )
+
+    def _check_order(self, loop: int, clauses: Clauses) -> None:
+        """Raises NoDirective for extremes in another order than that of the variable's type, which clauses have."""
+        for row in self.judge.source_variables.rows(loop):
+            name = self.program.text(int(self.program.variables["name"][row]))
+            extremes = {*clauses.names.get("reduction(min", ()), *clauses.names.get("reduction(max", ())}
+            if name in extremes and int(self.program.variables["flags"][row]) & VariableFlag.OTHER_SIGN:
+                raise NoDirective(
+                    f"it compares {name} with another signedness than its type has, so that a thread's copy does not "
+                    "begin with what is least there; convert what it is compared with to its type"
+                )
+
+    def _check_scope(self, name: str, flags: int) -> None:
+        """Raises NoDirective for a static variable of the loop's own body."""
+        if flags & VariableFlag.WITHIN:
+            raise NoDirective(
+                f"{name} is static and declared inside the loop, so iterations share it and no clause can name it; "
+                "declare it before the loop, or without static"
             )
 
     def _source_variables(self, loop: int, judgement: Judgement, clauses: Clauses) -> None:
@@ -386,6 +407,8 @@ class Directives:
             return  # private already, whoever uses it
         if kind == ObjectKind.STACK and self.uses.is_of_a_caller(loop, step.object):
             raise NoDirective(f"{name} is a variable of {shown['site']['function']}, which no clause here can name")
+        if (row := self.judge.source_variables.row_of(loop, step)) != NONE:
+            self._check_scope(name, int(self.program.variables["flags"][row]))
         self._check_size(kind, step.object, name)
         users = self.uses.users(node, step.object)
         is_lent = kind == ObjectKind.STACK and self._is_lent(loop, step)
