@@ -8,7 +8,7 @@ import tracekit.dependence.serialization  # noqa: F401  (says how states are tak
 from tracekit.containers import arena, maps, shadow
 from tracekit.containers.hash_table import hash_table
 from tracekit.containers.kernels.arena import USED
-from tracekit.dependence.kernels import accesses, dependence_table, executions, load_history, loop_accesses, sharding
+from tracekit.dependence.kernels import accesses, dependence_table, dependence_ways, executions, load_history, sharding
 from tracekit.dependence.kernels.dependence import State
 from tracekit.dependence.kernels.dependence_table import DependenceTable
 from tracekit.dependence.kernels.executions import Runs
@@ -41,7 +41,7 @@ def empty_state(program: Program) -> State:
         identities=hash_table([]),
         access=np.zeros(len(program.ops) + 1, np.int64),  # the last: an unknown call
         known=np.zeros(1 << accesses.KNOWN_BITS, accesses.KNOWN),
-        ways=np.zeros(loop_accesses.WAYS, loop_accesses.WAY),
+        ways=np.zeros(dependence_ways.WAYS, dependence_ways.WAY),
     )
 
 

@@ -86,7 +86,7 @@ class State(NamedTuple):
     identities: HashTable  # kind << 32 | site; its rows are the identities of objects, from 1; 0 is unknown memory
     access: Any  # [instruction]: its access, if contexts are not told apart; 0: none yet
     known: Any  # KNOWN, by instruction and context
-    ways: Any  # WAY, of the accesses of a loop that are entered many at a time (loop_accesses.py)
+    ways: Any  # WAY, of the accesses of a loop that are entered many at a time (dependence_ways.py)
     open: Any = None  # in a segment of the trace: OpenStores
 
 

@@ -1,10 +1,9 @@
 """Many accesses of one instruction: those of consecutive iterations of the innermost loop, at constant distances.
 
 Each is what dependence.py makes of it, one iteration later than the last. Nearly all of them find what the one before
-them found: the same source, in the same iteration of all loops around or as many iterations ago. A *way* remembers
-that: the dependence, and between which stamps a source lies as its last one did, over a distance that is known. Such a
-dependence is counted, and the open levels are not looked at. Only for another one they are moved on to the iteration
-(contexts/kernels/iterations.py), and the dependence goes the long way.
+them found: the same source, in the same iteration of all loops around or as many iterations ago (dependence_ways.py).
+Such a dependence is counted, and the open levels are not looked at. Only for another one they are moved on to the
+iteration (contexts/kernels/iterations.py), and the dependence goes the long way.
 
 The loads of a byte are entered in the order of time, and so are its stores: whoever calls sees to that.
 """
@@ -17,9 +16,8 @@ import numpy as np
 
 from tracekit.containers.kernels.initial_pages import OPEN
 from tracekit.containers.kernels.shadow import PAGE_BITS, WORDS, changing, page_of, writing
-from tracekit.contexts.kernels.iterations import go_back, is_in_loop, is_steady, iterate_often, mark_of
-from tracekit.contexts.kernels.levels import began_at
-from tracekit.contexts.kernels.streams import CHAIN, CLOCK, LEAF_LEVEL, LEVELS, RUNS, TELLING
+from tracekit.contexts.kernels.iterations import go_back, is_in_loop, iterate_often, mark_of
+from tracekit.contexts.kernels.streams import CLOCK, LEAF_LEVEL, LEVELS, TELLING
 from tracekit.dependence.kernels import executions as runs
 from tracekit.dependence.kernels.accesses import access_in
 from tracekit.dependence.kernels.dependence import (
@@ -33,6 +31,17 @@ from tracekit.dependence.kernels.dependence import (
     interrupt,
 )
 from tracekit.dependence.kernels.dependence_table import AS_BEFORE, RAW, WAR, WAW, expose
+from tracekit.dependence.kernels.dependence_ways import (
+    EARLIEST,
+    INTERVAL,
+    LATEST,
+    LISTED,
+    READER,
+    STORE,
+    WAYS,
+    found_again,
+    remember,
+)
 from tracekit.dependence.kernels.load_history import (
     GROWN_BITS,
     add_reader,
@@ -45,27 +54,6 @@ from tracekit.dependence.kernels.open_stores import CLOSED
 from tracekit.dependence.kernels.sharding import MAY_BE_SHARED, Part
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.translation.kernels.identities import MIXED, SHARED, WHOLE, words_of_page
-
-WAY = np.dtype(
-    [
-        ("source", "<i8"),  # the access; 0: nothing is known
-        ("row", "<i8"),  # of the dependence
-        ("begun", "<i8"),  # the place in `Stream.begun` that it lies at
-        ("low", "<i8"),  # a source lies so whose stamp is from here
-        ("high", "<i8"),  # to before here,
-        ("moves", "<i8"),  # less the clock if this is -1, and not if it is 0
-    ]
-)
-# The ways: what is found in a row of shadow memory (load_history.py).
-STORE = 0
-READER = 1
-LATEST = 2
-EARLIEST = 3
-INTERVAL = 4  # of this only the stamps: what lies between them is of one interval
-LISTED = 5  # and the next ones: the first entries of the list
-MOST_LISTED = 8
-WAYS = LISTED + MOST_LISTED
-"""How many there are."""
 
 
 class Steps(NamedTuple):
@@ -308,7 +296,7 @@ def _quick_stores(state: Any, detail: Any, access: Any, first: Any, steps: Steps
             for behind in range(words):
                 row = _row_of(memory, word + behind, address, parts)
                 goes_on &= row != 0 and not _is_open(memory, state.open, row)
-                goes_on = goes_on and _found_again(state, detail, row, now, execution, identity)
+                goes_on = goes_on and found_again(state, detail, row, now, execution, identity)
             if goes_on:
                 for behind in range(words):
                     _become(memory, _row_of(memory, word + behind, address, parts), access, now)
@@ -328,57 +316,6 @@ def _is_open(memory: Any, opened: Any, row: Any) -> Any:
     if opened is not None:  # Numba compiles it for segments alone
         is_open = memory.rows[row].store & np.uint32(OPEN) != 0
     return is_open
-
-
-@inlined
-def _again(state: Any, detail: Any, number: Any, source: Any, stamp: Any, clock: Any, now: Any, identity: Any) -> Any:
-    """Count a dependence if it lies as the last one of this way did; whether it does."""
-    way = state.ways[np.uint64(number)]
-    place = stamp - (clock & way.moves)
-    if np.int64(source) != way.source or place < way.low or place >= way.high:
-        return False
-    dependence = state.relations.dependences.rows[np.uint64(way.row)]
-    if np.int64(dependence.begun) != way.begun:  # it lay in another way since
-        return False
-    if dependence.execution != now:
-        if detail.profile and dependence.identity != identity + 1:
-            return False
-        dependence.execution = now
-        dependence.count += 1
-        dependence.carried += dependence.level != 0
-    return True
-
-
-@inlined
-def _found_again(state: Any, detail: Any, row: Any, clock: Any, now: Any, identity: Any) -> Any:
-    """Count all dependences of a store on what is known of a row; False if one of them has to go the long way.
-
-    Those that were counted before it are not counted twice there: the execution is the same.
-    """
-    known, loads = state.memory.rows[row], state.readers.rows
-    source = np.int64(known.store) & CLOSED
-    if detail.waw and source != 0 and not _again(state, detail, STORE, source, known.stamp, clock, now, identity):
-        return False
-    if detail.war and known.reader != 0:
-        if not _again(state, detail, READER, known.reader, known.loaded, clock, now, identity):
-            return False
-        if known.pair != 0:
-            if not _again(state, detail, LATEST, known.pair, known.latest, clock, now, identity):
-                return False
-            if known.latest != known.earliest and not _again(
-                state, detail, EARLIEST, known.pair, known.earliest, clock, now, identity
-            ):
-                return False
-            entry, number = np.int64(known.before), np.int64(LISTED)
-            while entry != 0:
-                load = loads[np.uint64(entry)]
-                if number == WAYS or not _again(
-                    state, detail, number, load.access, load.when >> GROWN_BITS, clock, now, identity
-                ):
-                    return False
-                entry = np.int64(load.before)
-                number += 1
-    return True
 
 
 @inlined
@@ -494,35 +431,5 @@ def _depend(
     shared = np.int64(depends(state, detail, levels, kind, source, access, stamp, now, identity))
     if number < WAYS:
         row = state.relations.accesses.rows[np.uint64(access)].dependences[np.uint64(kind == WAR)]
-        _remember(state.ways[np.uint64(number)], state.relations.dependences.rows, levels, source, np.int64(row))
+        remember(state.ways[np.uint64(number)], state.relations.dependences.rows, levels, source, np.int64(row))
     return int(shared)
-
-
-@inlined
-def _remember(way: Any, dependences: Any, levels: Any, source: Any, row: Any) -> None:
-    """Remember how a dependence lies that was just entered, if that can be told without the open levels."""
-    dependence, control = dependences[np.uint64(row)], levels.control
-    way.source = 0
-    if control[CHAIN] <= 0 or np.int64(dependence.chain) != control[CHAIN]:
-        return
-    place, last = np.int64(dependence.begun), 2 * control[TELLING]
-    low, high = levels.begun[np.uint64(place)], levels.begun[np.uint64(place + 1)]
-    way.moves = 0
-    if place == last:  # in the present iteration
-        way.moves = -1
-        low, high = np.int64(0), np.int64(1)
-    elif place == last - 1:  # in an earlier one of the innermost loop
-        if not is_steady(levels):
-            return
-        way.moves = -1
-        steady = levels.runs[np.uint64(control[RUNS] - 1)].start
-        low, high = max(low, steady) - control[CLOCK], np.int64(0)
-    if dependence.level != 0 and place & 1 != 0:
-        if way.moves != 0:
-            low, high = max(low, -dependence.greatest), min(high, 1 - dependence.least)
-        else:
-            level = levels.telling[np.uint64(place >> 1)].level
-            iteration = levels.levels[np.uint64(level)].iteration
-            low = max(low, began_at(levels, level, iteration - dependence.greatest))
-            high = min(high, began_at(levels, level, iteration - dependence.least + 1))
-    way.source, way.row, way.begun, way.low, way.high = source, row, place, low, high
