@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracekit.render.folding import NARROWEST, fold, fold_lines, narrowed
+from tracekit.render.folding import HANGING, NARROWEST, fold, fold_lines, narrowed
 from tracekit.render.registry import as_text
 from tracekit.render.text import Style, table
 
@@ -30,6 +30,34 @@ def test_a_folded_text_fits_and_is_whole(text: str, later: int, more: int) -> No
 def test_words_stay_whole_and_names_break_between_their_parts() -> None:
     assert fold("load a.c:1 std::size in work", 12) == ["load a.c:1", "std::size in", "work"]
     assert fold("store outer::inner::apply", 13) == ["store outer::", "inner::apply"]
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=8), max_size=20), st.integers(0, 20), st.integers(13, 40))
+def test_lines_are_folded_where_names_have_room(words: list[str], indent: int, width: int) -> None:
+    line = " " * indent + " ".join(words)
+    folded = fold_lines(line, width).split("\n")
+    below = indent + HANGING
+    if len(line) <= width or not words or width - below < NARROWEST:
+        assert folded == [line]
+    else:
+        assert max(map(len, folded)) <= width
+        assert all(each.startswith(" " * below) and each[below] != " " for each in folded[1:])
+        assert all(each[indent] != " " for each in folded[:1])
+        assert " ".join(each.strip() for each in folded) == line.strip()
+        rooms = [width - indent] + [width - below] * (len(folded) - 1)
+        for room, each, then in zip(rooms, folded, folded[1:]):
+            assert len(each.strip()) + 1 + len(then.split()[0]) > room, "the next word had fitted"
+
+
+def test_without_a_width_lines_stay_as_they_are() -> None:
+    assert fold_lines("word " * 50 + "\n" + "x" * 300, 0) == "word " * 50 + "\n" + "x" * 300
+
+
+def test_a_word_with_emphasis_is_not_cut_and_one_as_long_as_a_line_is_whole() -> None:
+    marked = Style(colour=True)("aa::bb::cc::dd", "bold")
+    assert fold(marked, 5) == [marked]
+    assert fold("aa::bb x", 6) == ["aa::bb", "x"]
+    assert fold("abcdefghij", 4) == ["abcd", "efgh", "ij"]
 
 
 def test_emphasis_takes_no_room() -> None:
