@@ -101,10 +101,10 @@ def read_snapshots(trace: TraceReader) -> list[Snapshot]:
     snapshots: list[Snapshot] = []
     known: dict[int, int] = {}
     for frame in frames_of(trace.frames, b"MAPS"):
-        told = json.loads(trace.payload(frame))
-        snapshots.append(_snapshot(told))
-        if "frames" in told:
-            known = _changed(known, told["frames"])
+        snapshot = json.loads(trace.payload(frame))
+        snapshots.append(_snapshot(snapshot))
+        if "frames" in snapshot:
+            known = _changed(known, snapshot["frames"])
             snapshots[-1].frames = known
     return snapshots
 
@@ -120,14 +120,14 @@ def _changed(known: dict[int, int], runs: list[list[int]]) -> dict[int, int]:
     return now
 
 
-def _snapshot(told: dict[str, Any]) -> Snapshot:
-    regions = [Region(*row) for row in told["regions"]]
+def _snapshot(snapshot: dict[str, Any]) -> Snapshot:
+    regions = [Region(*row) for row in snapshot["regions"]]
     _name_uses(regions)
-    for thread, pointer in told.get("threads", []):
+    for thread, pointer in snapshot.get("threads", []):
         for region in regions:
             if region.first <= pointer < region.end and region.use in (ANONYMOUS, STACK):
                 region.use, region.thread = STACK, thread
-    return Snapshot(told["time"], told["resident"], told["proportional"], told["swapped"], regions)
+    return Snapshot(snapshot["time"], snapshot["resident"], snapshot["proportional"], snapshot["swapped"], regions)
 
 
 def _name_uses(regions: list[Region]) -> None:

@@ -105,7 +105,7 @@ def analyze_all(
     from tracekit.formats.reader import TraceReader
 
     with TraceReader(str(path)) as trace:
-        # Only now the modules that import Numba: a file that is no trace is told so at once.
+        # Only now the modules that import Numba: a file that is no trace is refused at once.
         from tracekit.program.program import Program
         from tracekit.replay.recorded_windows import recorded_windows
         from tracekit.replay.window import Restriction

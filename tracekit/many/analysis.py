@@ -133,7 +133,7 @@ def analyze_each(
 
 
 def require_merging(name: str) -> None:
-    """Raise TracekitError if profiles of a module are never merged: told before hours of analyses."""
+    """Raise TracekitError if profiles of a module are never merged: said before hours of analyses."""
     if registry.is_file(name):
         raise TracekitError(
             f"Profiles of {name} cannot be merged: the module is a file. Install it as a package, or analyse one "

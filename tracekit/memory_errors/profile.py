@@ -214,16 +214,16 @@ def _joined(tables: Sequence[Sequence[Json]]) -> list[Json]:
     rows = join_rows(tables, KEY, {"count": add}, order=_order)
     occurrences: dict[str, tuple[Any, ...]] = {}
     for row in (row for table in tables for row in table):
-        told = tuple((row[name] is None, row[name]) for name in OCCURRENCE)
+        numbers = tuple((row[name] is None, row[name]) for name in OCCURRENCE)
         key = as_key(row, KEY)
-        occurrences[key] = min(told, occurrences.get(key, told))
+        occurrences[key] = min(numbers, occurrences.get(key, numbers))
     for row in rows:
         row.update({name: value for name, (_, value) in zip(OCCURRENCE, occurrences[as_key(row, KEY)])})
     return rows
 
 
 OCCURRENCE = ("size", "offset", "object_size")
-"""What is told of one occurrence; of several runs', of the one with the least numbers."""
+"""The columns of one occurrence; of several runs', of the one with the least numbers."""
 
 
 def without(result: Json, patterns: Sequence[str]) -> Json:

@@ -141,9 +141,9 @@ def empty_state(program: Program) -> checks.State:
     control = np.zeros(checks.CONTROL, np.int64)
     accesses = program.ops["kind"] <= OpKind.SET
     atomic = (program.ops["flags"] & OpFlag.ATOMIC != 0) | (program.ops["kind"] == OpKind.ATOMIC)
-    told = program.ops["flags"] & OpFlag.VOLATILE != 0
-    told = told & ~atomic if program.has_atomic_order else told | atomic
-    control[checks.ATOMICS] = bool(np.any(accesses & told))
+    atomic_accesses = program.ops["flags"] & OpFlag.VOLATILE != 0
+    atomic_accesses = atomic_accesses & ~atomic if program.has_atomic_order else atomic_accesses | atomic
+    control[checks.ATOMICS] = bool(np.any(accesses & atomic_accesses))
     control[checks.ROUNDED] = asks_for_sizes(program)
     return checks.State(
         live=live_objects(program),

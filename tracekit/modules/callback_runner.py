@@ -114,8 +114,8 @@ class CallbackRunner:
             return bool(caller(*self._arguments(own, levels, batch, worker)))
         except Exception as error:
             if type(error).__module__.startswith("numba."):
-                told = diagnostics.of_compiler(self.plan.callbacks, error)
-                raise TracekitError(f"Module {self.name!r} does not compile: {told}.") from None
+                reason = diagnostics.of_compiler(self.plan.callbacks, error)
+                raise TracekitError(f"Module {self.name!r} does not compile: {reason}.") from None
             raised = diagnostics.of_run(error)
             if raised is None:
                 raise

@@ -97,8 +97,8 @@ def _check_callbacks(module: Module) -> None:
             f"{type(module).__name__} has no callback: no static method is named for an event "
             "(`tracekit modules --events`)."
         )
-    if told := ranges.wrong(module.callbacks(), module.range_callbacks()):
-        raise WrongModuleError(f"{type(module).__name__}.{told}.")
+    if reason := ranges.wrong(module.callbacks(), module.range_callbacks()):
+        raise WrongModuleError(f"{type(module).__name__}.{reason}.")
 
 
 def _meant(name: str) -> str:

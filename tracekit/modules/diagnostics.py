@@ -54,10 +54,10 @@ def of_author(module: object, name: str) -> Iterator[None]:
     except TracekitError:
         raise
     except Exception as error:
-        told = of_file(inspect.getsourcefile(type(module)), error)
-        if told is None:
+        reason = of_file(inspect.getsourcefile(type(module)), error)
+        if reason is None:
             raise
-        raise TracekitError(f"Module {name!r} failed: {told}.") from error
+        raise TracekitError(f"Module {name!r} failed: {reason}.") from error
 
 
 def of_file(file: str | None, error: Exception) -> str | None:
@@ -68,8 +68,8 @@ def of_file(file: str | None, error: Exception) -> str | None:
 
 def of_place(error: Exception, file: str, line: int) -> str:
     """What was raised, with the line that it comes from."""
-    told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return told + _shown(file, line)
+    reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return reason + _shown(file, line)
 
 
 def _told(error: Exception, frame: traceback.FrameSummary) -> str:

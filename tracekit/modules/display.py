@@ -90,10 +90,10 @@ def display_in(tree: ast.Module, file: str, python_name: str) -> Display:
         fields = {str(word.arg): ast.literal_eval(word.value) for word in declared.keywords}
         display = Display(**fields)
     except (ValueError, TypeError) as error:
-        told = str(error).rstrip(".").removeprefix("Display.__init__() ")
+        reason = str(error).rstrip(".").removeprefix("Display.__init__() ")
         raise TracekitError(
             f"DISPLAY in {file}, line {declared.lineno}, cannot be read (it is read without running the file, "
-            f"so its arguments are literals): {told}."
+            f"so its arguments are literals): {reason}."
         ) from None
     own = {name: python_name + reference for name, reference in fields.items() if _is_own(name, reference)}
     return replace(display, **own)

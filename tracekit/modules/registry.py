@@ -89,7 +89,7 @@ def displays() -> dict[str, Display]:
         try:
             by_name[name] = display(name)
         except TracekitError:
-            continue  # whoever runs that module is told
+            continue  # whoever runs that module sees its error
     return dict(sorted(by_name.items(), key=lambda entry: entry[1].rank))
 
 
@@ -169,8 +169,8 @@ def _loaded(name: str, where: str, load: Callable[[], Any]) -> Any:
     try:
         return load()
     except Exception as error:  # whatever a third party's file does on import
-        told = str(error).rstrip(".") or type(error).__name__
-        raise TracekitError(f"Module {name!r} of {where} does not load: {told}.") from error
+        reason = str(error).rstrip(".") or type(error).__name__
+        raise TracekitError(f"Module {name!r} of {where} does not load: {reason}.") from error
 
 
 def _module_of(name: str, loaded: Any) -> type[Analysis]:

@@ -58,12 +58,12 @@ class Names:
             text += f", back to {target[0]}" if target else ", back"
         elif path.ends in (TAIL_CALL, CUT):
             text += f", {path.ends}"
-        told = hashlib.blake2b(repr((blocks, path.ends, header)).encode(), digest_size=8).hexdigest()
+        digest = hashlib.blake2b(repr((blocks, path.ends, header)).encode(), digest_size=8).hexdigest()
         flags = int(self.program.blocks["flags"][path.blocks[0]])
         begins = "entry" if flags & BlockFlag.ENTRY else "loop" if flags & BlockFlag.LOOP_HEADER else "inside"
         return {
             **function,
-            "id": f"{function['id']}:{told}",
+            "id": f"{function['id']}:{digest}",
             "kind": "path",
             "name": text,
             "lines": lines,

@@ -203,8 +203,8 @@ def _told() -> Iterator[None]:
 
 def _sentence(error: duckdb.Error) -> str:
     """What DuckDB says, without its kind of error and the query with a mark below it."""
-    told, _, _ = str(error).partition("\nLINE ")
-    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    message, _, _ = str(error).partition("\nLINE ")
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
     lines[:1] = [lines[0].partition(": ")[2] or lines[0]] if lines else ["it failed"]
     sentence = " ".join(lines).rstrip(".!")
     missing = _NO_TABLE.match(sentence)

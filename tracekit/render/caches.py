@@ -45,7 +45,7 @@ def summary_text(summary: Json) -> str:
 
 
 def columns(result: Json) -> list[str]:
-    """What is told of a level beside its name."""
+    """What stands beside the name of a level."""
     known = result["levels"][0]
     size = "entries" if "entries" in known else "size"
     return [size, "ways", *(text for name, text in COUNTS.items() if name in known), "miss ratio"]

@@ -127,11 +127,11 @@ def svg(result: Json) -> str:
     ]
     for number, role in enumerate(roles):
         at = LEFT + SIDE * number
-        told = f"<title>{escape(role)}</title>"
+        title = f"<title>{escape(role)}</title>"
         parts.append(
             f'<text x="{LEFT - 8}" y="{TOP + SIDE * number + SIDE // 2 + 4}" text-anchor="end">'
-            f"{number + 1} {escape(role[:26])}{told}</text>"
-            f'<text x="{at + SIDE // 2}" y="{TOP - 8}" text-anchor="middle">{number + 1}{told}</text>'
+            f"{number + 1} {escape(role[:26])}{title}</text>"
+            f'<text x="{at + SIDE // 2}" y="{TOP - 8}" text-anchor="middle">{number + 1}{title}</text>'
         )
     for row, moved_by in enumerate(cells):
         for column, moved in enumerate(moved_by):

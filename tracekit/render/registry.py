@@ -58,8 +58,8 @@ def call(module: str, reference: str, *arguments: Any) -> Any:
             raise
         from tracekit.modules.diagnostics import of_file
 
-        told = of_file(inspect.getsourcefile(function), error) or repr(error)
-        raise TracekitError(f"Module {module!r} cannot be shown: {told}.") from error
+        reason = of_file(inspect.getsourcefile(function), error) or repr(error)
+        raise TracekitError(f"Module {module!r} cannot be shown: {reason}.") from error
 
 
 def _resolved(module: str, reference: str) -> Callable[..., Any]:
@@ -67,8 +67,8 @@ def _resolved(module: str, reference: str) -> Callable[..., Any]:
     try:
         function = getattr(importlib.import_module(file), name)
     except Exception as error:  # whatever a third party's file does on import
-        told = str(error).rstrip(".") or type(error).__name__
-        raise TracekitError(f"Module {module!r} cannot be shown: {reference} does not load: {told}.") from error
+        reason = str(error).rstrip(".") or type(error).__name__
+        raise TracekitError(f"Module {module!r} cannot be shown: {reference} does not load: {reason}.") from error
     if not callable(function):
         raise TracekitError(f"Module {module!r} cannot be shown: {reference} is no function.")
     return function  # type: ignore[no-any-return]

@@ -102,7 +102,7 @@ _WHERE = {
 
 
 _NEW_NAMES = {"merge": "reduce"}
-"""Name in version 0.1 -> name now; a module that uses an old one is told so, and goes on."""
+"""Name in version 0.1 -> name now; a module that uses an old one gets a warning, and goes on."""
 
 
 def __getattr__(name: str) -> Any:

@@ -49,16 +49,16 @@ def _slices(result: Json) -> Iterator[dict[str, Any]]:
     for row in result["stretches"]:
         took = row["end"] - row["begin"]
         times = {"ts": row["begin"] / 1000, "dur": took / 1000}
-        told = {"processor": row["processor"], "thread": row["thread"], "accesses": row["accesses"]}
+        arguments = {"processor": row["processor"], "thread": row["thread"], "accesses": row["accesses"]}
         on = f"processor {row['processor']}"
-        yield {"ph": "X", "pid": THREADS, "tid": row["thread"], "name": on, **times, "args": told}
+        yield {"ph": "X", "pid": THREADS, "tid": row["thread"], "name": on, **times, "args": arguments}
         yield {
             "ph": "X",
             "pid": PROCESSORS,
             "tid": row["processor"],
             "name": roles[row["thread"]],
             **times,
-            "args": told,
+            "args": arguments,
         }
         rate = row["accesses"] * 1e9 / took if took else 0.0
         counter = {"ph": "C", "pid": THREADS, "name": f"accesses/s of {roles[row['thread']]}"}

@@ -27,6 +27,6 @@ def section(report: Json, shown: Shown) -> str:
         + f"<td>{text(made_in(row['object']))}</td></tr>"
         for row in shown.names.shown(rows[: shown.rows])
     ]
-    told = "<p>Lifetimes are in loads and stores of the program.</p>"
+    unit = "<p>Lifetimes are in loads and stores of the program.</p>"
     blocks = table("memprof-sites", "Heap blocks, most bytes first", COLUMNS, made)
-    return "".join([told, blocks, *more(len(rows), len(made))])
+    return "".join([unit, blocks, *more(len(rows), len(made))])
