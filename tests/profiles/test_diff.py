@@ -70,7 +70,14 @@ def test_rows_of_one_place_are_one_row_whose_numbers_add() -> None:
         {"loop": place(1), "count": 1, "share": True, "carried": {"RAW": 1}, "lives": [1], "name_of": "a"},
         {"loop": place(1), "count": 2, "share": True, "carried": {"RAW": 2, "WAW": 1}, "lives": [2], "name_of": "a"},
     ]
-    one = {"loop": place(1), "count": 3, "share": True, "carried": {"RAW": 3, "WAW": 1}, "lives": [1, 2], "name_of": "a"}
+    one = {
+        "loop": place(1),
+        "count": 3,
+        "share": True,
+        "carried": {"RAW": 3, "WAW": 1},
+        "lives": [1, 2],
+        "name_of": "a",
+    }
     table = compared(rows, [one])
     assert (table["same"], table["changed"]) == (1, [])
 
