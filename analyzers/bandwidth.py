@@ -130,6 +130,7 @@ class Bandwidth(Module):
 
     whole_because = "what caches hold follows from all accesses before"
     Options = BandwidthOptions
+    ends_with_window = True
 
     def state(self) -> State:
         """Empty caches."""

@@ -192,6 +192,7 @@ class Cache(Module):
 
     whole_because = "what caches hold follows from all accesses before"
     Options: ClassVar[type[Any]] = CacheOptions
+    ends_with_window = True
     level_counts: tuple[str, ...] = ("hits", "misses", "write_backs", "prefetches")
     totals: tuple[str, ...] = ("touches", "memory_writes")
 

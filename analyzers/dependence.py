@@ -217,6 +217,7 @@ class Dependence(Module):
     """One row for each dependence."""
 
     Options = Options
+    ends_with_window = True
     shard_by = "address"
 
     def __init__(self, program: Any, options: Any) -> None:

@@ -64,6 +64,7 @@ class Leap(Module):
     """Summary, dependences, strongly strided instructions; with ``--list`` the descriptors."""
 
     Options = LeapOptions
+    ends_with_window = True
     compute_bound = True
 
     def __init__(self, program: Any, options: Any) -> None:

@@ -150,6 +150,7 @@ class Reuse(Module):
 
     whole_because = "a distance may reach back to the first access"
     Options = ReuseOptions
+    ends_with_window = True
 
     def __init__(self, program: Any, options: Any) -> None:
         super().__init__(program, options)

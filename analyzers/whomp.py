@@ -94,6 +94,7 @@ class Whomp(Module):
     """Sizes by dimension, the ratio of both profiles, hot streams."""
 
     Options = WhompOptions
+    ends_with_window = True
     compute_bound = True
     shard_by = "work"
 

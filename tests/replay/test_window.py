@@ -15,10 +15,14 @@ from hypothesis import strategies as st
 
 import tracekit
 from tests.naive import window as naive
-from tests.naive.random_trace import write_walks
+from tests.naive.random_trace import write_random, write_walks
+from tracekit.analysis import passes
+from tracekit.analysis.modules import class_of
+from tracekit.analysis.passes import prepare, replay_through
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
 from tracekit.module import Module
+from tracekit.modules.options import make_options
 from tracekit.replay.engine import Replay
 from tracekit.replay.totals import trace_totals
 from tracekit.replay.window import Position, Restriction, Window
@@ -155,6 +159,64 @@ def test_batches_stay_as_they_are_while_later_ones_are_left_out(tmp_path_factory
             for earlier, content in held:
                 assert earlier.address.tobytes() == content
             held.append((batch, batch.address.tobytes()))
+
+
+ENDING = {
+    "accesses": [{}],
+    "bandwidth": [{}],
+    "cache": [{}, {"by": "context", "stack": True}],
+    "dependence": [
+        {},
+        {"kinds": "raw,war,waw", "distance": True, "context": True},
+        {"threads": True},
+    ],
+    "leap": [{"list": True, "compare": True}, {"stack": True, "by": "caller"}],
+    "reuse": [{"by": "context"}],
+    "tlb": [{}],
+    "whomp": [{}, {"stack": True, "by": "context"}],
+}
+"""Modules for which the replay ends with the window -> options of theirs."""
+
+
+def replayed(path: Path, module: str, options: Any, jobs: int, window: dict[str, Any]) -> tuple[Any, int, int]:
+    """A module's result by small batches; records that were replayed for it, and all of them."""
+    with tracekit.open(path) as trace:
+        restricted = Restriction(window, trace.reader, trace.program)
+        chosen = {module: make_options(class_of(module).Options, options)}
+        replay, runners = prepare(trace.reader, trace.program, chosen, jobs, restricted)
+        replay.columns = replay.selection.room(8)
+        replay_through(replay, runners, restricted, jobs)
+        assert replay.records is not None
+        return runners[module].result(), replay.position(), replay.records
+
+
+@pytest.mark.parametrize(("module", "number"), [(name, at) for name in ENDING for at in range(len(ENDING[name]))])
+def test_what_lies_behind_a_window_changes_nothing_where_the_replay_ends_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, number: int
+) -> None:
+    options = ENDING[module][number]
+    shorter = 0
+    for seed in range(6):
+        path = tmp_path / f"{seed}.zst"
+        rng = random.Random(seed)
+        write_random(path, rng, 2, False, events=20)
+        with tracekit.open(path) as trace:
+            total = trace_totals(trace.reader, trace.program)["accesses"]
+        window = {"to": rng.randint(0, total)} | ({"from": rng.randint(0, total // 2)} if seed % 2 else {})
+        found, records, everything = replayed(path, module, options, 1 + seed % 3, window)
+        shorter += records < everything
+        with monkeypatch.context() as patch:
+            patch.setattr(passes, "ends_with_window", lambda runner: False)
+            whole, records, _ = replayed(path, module, options, 1, window)
+        assert (found, records) == (whole, everything)
+    assert shorter
+
+
+def test_a_module_that_counts_what_lies_behind_the_window_is_given_it(tmp_path: Path) -> None:
+    write_walks(tmp_path / "t.zst", 1, 2)
+    for module in ("camp", "object_lifetime"):
+        _, records, everything = replayed(tmp_path / "t.zst", module, {}, 1, {"to": 5})
+        assert records == everything
 
 
 def test_threads_find_the_same_in_a_window_as_one() -> None:

@@ -91,7 +91,15 @@ def replay_through(replay: Replay, runners: Mapping[str, Runner], restricted: Re
     for runner in runners.values():
         if isinstance(runner, CallbackRunner) and restricted.window is None:
             runner.begin(replay.example())
-    run(restricted.batches(replay.batches(), events), list(runners.values()), jobs)
+    to_end = not all(ends_with_window(runner) for runner in runners.values())
+    run(restricted.batches(replay.batches(), events, to_end), list(runners.values()), jobs)
+
+
+def ends_with_window(runner: Runner) -> bool:
+    """Whether nothing that happens behind a window changes what the module finds."""
+    from tracekit.replay.window import inside_only
+
+    return runner.module.ends_with_window or inside_only(runner.columns)
 
 
 def feed_records(trace: TraceReader, program: Program, runners: Mapping[str, Runner], threads: int) -> None:

@@ -166,6 +166,13 @@ class Analysis:
     windowed: bool = False
     """Whether the analysis is restricted to a window on the trace; set before the first event."""
 
+    ends_with_window: ClassVar[bool] = False
+    """Whether nothing behind a window by position (`--to`) changes the profile: then the replay ends with the window.
+
+    So it is for a module whose events beside loads, stores, pointer creations and external calls only tell what these
+    mean: which object, context or iteration. A module that counts other events, lifetimes for instance, leaves it.
+    """
+
     merges_with_program: ClassVar[bool] = False
     """Whether :meth:`merge` needs the program; then profile files carry its image tables."""
 

@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 RESTRICTED = (*ACCESS_EVENTS, "pointer_creation", "external_call")
 """The events that pass only inside the window; any other event passes everywhere."""
 
+
+def inside_only(events: Collection[str]) -> bool:
+    """Whether all these events pass only inside the window."""
+    return set(events) <= set(RESTRICTED)
+
+
 PARTS = ("function", "loop", "thread", "from", "to")
 
 LAST = (1 << 63) - 1
@@ -189,16 +195,16 @@ class WindowFilter:
         """Loads and stores inside the window so far."""
         return int(self._place[kernels.INSIDE_SO_FAR])
 
-    def batches(self, batches: Iterable[Batch], events: Collection[str]) -> Iterator[WindowBatch]:
+    def batches(self, batches: Iterable[Batch], events: Collection[str], to_end: bool) -> Iterator[WindowBatch]:
         """Of each batch the `events` that pass, maybe none; the columns are written over the replay's.
 
+        `to_end`: whether those behind the window, which only keep a state right, are wanted, too.
         Batches stay as they are for as long as the replay's, so who keeps some counts those.
         """
         keep = np.zeros(256, np.uint8)
         for name in events:
             keep[CODE[name]] = kernels.INSIDE if name in RESTRICTED else kernels.ALWAYS
         inside = np.empty(0, np.uint8)
-        needs_no_state = set(events) <= set(RESTRICTED)
         for batch in batches:
             columns = batch.columns
             if inside.size < batch.kind.size:
@@ -222,7 +228,7 @@ class WindowFilter:
                 rows,
             )
             yield WindowBatch(batch.stream, _first(columns, passed, rows), inside[:passed].copy())
-            if needs_no_state and self._place[kernels.ACCESSES] >= self._place[kernels.LAST]:
+            if not to_end and self._place[kernels.ACCESSES] >= self._place[kernels.LAST]:
                 return
 
 
@@ -258,9 +264,14 @@ class Restriction:
             )
             self.events, self.columns = self._filter.events, self._filter.columns
 
-    def batches(self, batches: Iterator[Batch], events: Collection[str]) -> Iterator[Batch]:
-        """`batches`, or of each the `events` that the window lets pass, maybe none."""
-        return batches if self.window is None else self._filter.batches(batches, events)
+    def batches(self, batches: Iterator[Batch], events: Collection[str], to_end: bool | None = None) -> Iterator[Batch]:
+        """`batches`, or of each the `events` that the window lets pass, maybe none.
+
+        `to_end`: whether any are wanted behind the last place that can be inside; None: if any can pass there.
+        """
+        if self.window is None:
+            return batches
+        return self._filter.batches(batches, events, not inside_only(events) if to_end is None else to_end)
 
     def beginning(self, trace: TraceReader, program: Program, events: Collection[str]) -> Snapshot | None:
         """Where a replay may begin if nobody but the window wants any but these `events`; None: where the trace does.
@@ -268,7 +279,7 @@ class Restriction:
         What is not inside the window reaches no module, and nothing else does if all events are of that kind. The
         window then counts on from there.
         """
-        if self.window is None or not set(events) <= set(RESTRICTED):
+        if self.window is None or not inside_only(events):
             return None
         snapshot = nearest(trace, program, self._filter.first)
         if snapshot is not None:
