@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracekit.render.taskgraph import line_text
+from tracekit.render.taskgraph import line_text, short_context
 
 
 def test_lines_of_inlined_functions_say_into_which() -> None:
@@ -10,3 +10,14 @@ def test_lines_of_inlined_functions_say_into_which() -> None:
     assert line_text({**line, "within": "at"}) == "vector.h:7 at"
     assert line_text({**line, "within": "main"}) == "vector.h:7 at, in main"
     assert line_text(line) == "vector.h:7 at", "profiles of older versions do not say so"
+
+
+def test_contexts_in_tables_are_short() -> None:
+    def context(*path: str) -> dict[str, object]:
+        return {"root": "main", "path": list(path)}
+
+    assert short_context(None) == "-"
+    assert short_context(context("f:3", "loop g:7")) == "main > f:3 > loop g:7"
+    steps = [f"function_{number}:10" for number in range(20)]
+    assert short_context(context(*steps)) == "main > ... > function_18:10 > function_19:10"
+    assert len(short_context(context("f:3", "n" * 300))) < 90

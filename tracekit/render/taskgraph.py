@@ -15,7 +15,7 @@ from tracekit.render.text import Json, Style, cell, more, table, traces_text
 
 PROCESSORS = (2, 4, 8, 16, 32, 64)
 LONGEST = 56
-"""Letters of a place in the picture."""
+"""Letters of a place in the picture, and of a context in a table."""
 
 
 def taskgraph_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
@@ -88,8 +88,8 @@ def group_cells(row: Json, measured: bool) -> tuple[str, ...]:
         cell(row["longest"]),
         *(map(cell, footprints_of(row)) if measured else ()),
         row["group"]["kind"],
-        context_text(row["group"]["begins"]),
-        context_text(row["group"]["created"]),
+        short_context(row["group"]["begins"]),
+        short_context(row["group"]["created"]),
     )
 
 
@@ -162,6 +162,19 @@ def context_text(context: Json | None) -> str:
     if context is None:
         return "-"
     return " > ".join([context["root"], *context["path"]])
+
+
+def short_context(context: Json | None) -> str:
+    """The root and as many of the last steps as fit in a cell, at least one: `main > ... > loop f:3`."""
+    whole = context_text(context)
+    if context is None or len(whole) <= LONGEST or len(context["path"]) < 2:
+        return clipped(whole)
+    last = [clipped(context["path"][-1])]
+    for step in reversed(context["path"][1:-1]):
+        if len(" > ".join([context["root"], "...", step, *last])) > LONGEST:
+            break
+        last.insert(0, step)
+    return " > ".join([clipped(context["root"]), "...", *last])
 
 
 def what_if_cells(row: Json) -> tuple[str, ...]:
