@@ -10,10 +10,12 @@
 #include "OwnEffects.h"
 
 #include "llvm/Analysis/MemoryBuiltins.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Support/ModRef.h"
+#include "llvm/Support/Regex.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -58,9 +60,17 @@ static bool changesNothingInFortran(const CallBase &Call) {
          (isFortranArithmetic(Callee->getName()) || isFortranInquiry(Callee->getName()));
 }
 
+/// Whether a format has `%n`, or may have: of scanf nobody knows then whether it came so far.
+static bool mayCount(const Value *Format) {
+  StringRef Text;
+  return !getConstantStringInfo(Format, Text) || Regex("%(hh?|ll?|[jtzq])?n").match(Text);
+}
+
 static bool changesItsArgumentsOnly(const CallBase &Call) {
   const Function *Callee = directCallee(Call);
-  return Callee && Callee->isDeclaration() && hasOwnEffects(Callee->getName());
+  if (!Callee || !Callee->isDeclaration() || !hasOwnEffects(Callee->getName()))
+    return false;
+  return !Callee->getName().contains("scanf") || !mayCount(Call.getArgOperand(1));
 }
 
 static bool takesPointers(const FunctionType *Type) {

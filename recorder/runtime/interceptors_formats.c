@@ -4,6 +4,7 @@
  */
 #include "preload_library.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <wchar.h>
@@ -235,12 +236,29 @@ static const char *scan_one(const char *at, struct arguments *arguments, int *le
     return conversion == '[' ? set_end(at + 1) : at + 1;
 }
 
+static const char *behind_space(const char *at)
+{
+    while (isspace((unsigned char)*at))
+        at++;
+    return at;
+}
+
+/* Whether a conversion begins that stores how much was read: `%n`, `%hhn`, ... */
+static int starts_count(const char *at)
+{
+    enum length length;
+    return *at == '%' && *length_of(at + 1, &length) == 'n';
+}
+
 static void scan(const char *format, va_list list, int left)
 {
     struct arguments arguments;
     int saved = errno;
     va_copy(arguments.list, list);
     while (left > 0 && format && (format = TK_REAL(strchr)(format, '%')))
+        format = scan_one(format + 1, &arguments, &left);
+    /* Behind the last conversion that was stored `%n` counts at once, behind letters only if these were found. */
+    while (left == 0 && format && (format = behind_space(format)) && starts_count(format))
         format = scan_one(format + 1, &arguments, &left);
     va_end(arguments.list);
     errno = saved;
