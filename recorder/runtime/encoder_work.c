@@ -140,6 +140,16 @@ static struct tk_chunk *begin_chunk(struct tk_encoder *encoder, const struct tk_
     return chunk;
 }
 
+/* End a chunk before its range is full; what is left of that begins the next one. False if that one has been begun
+ * behind the range: it may be whole and gone, yet it is the one that follows. */
+static int end_early(struct tk_stream_chunks *chunks, const struct tk_chunk *chunk)
+{
+    if (chunks->frontier != chunk->end)
+        return 0;
+    chunks->frontier = chunk->next;
+    return 1;
+}
+
 /* The chunk that the buffer continues or begins; NULL if it is not its turn. */
 static struct tk_chunk *chunk_for(struct tk_encoder *encoder, struct tk_view *view, const struct tk_filled *filled,
                                   int force)
@@ -272,11 +282,8 @@ static int encode_unlocked(const struct tk_job *job, int force)
  * memory serves the next thread. A program may say so of one that others follow: these begin a chunk of their own. */
 static int is_over(const struct tk_job *job)
 {
-    struct tk_chunk *chunk = job->chunk;
-    if (chunk->stalled || !job->filled.last || chunk->link)
-        return 0;
-    job->encoder->streams[chunk->stream].frontier = chunk->next;
-    return 1;
+    const struct tk_chunk *chunk = job->chunk;
+    return !chunk->stalled && job->filled.last && end_early(&job->encoder->streams[chunk->stream], chunk);
 }
 
 /* Encode the job's chunk until it is whole or the program has filled no more of it. Called and left with the lock. */
@@ -324,10 +331,8 @@ static struct tk_chunk *stale_chunk(struct tk_encoder *encoder, uint64_t age, in
             continue;
         if (all)
             return chunk;
-        if (!chunk->link && chunk->records && !chunk->resume && now - chunk->began >= age) {
-            chunks->frontier = chunk->next;
+        if (chunk->records && !chunk->resume && now - chunk->began >= age && end_early(chunks, chunk))
             return chunk;
-        }
     }
     return NULL;
 }

@@ -112,9 +112,9 @@ def encoded(pool: Pool, workers: int, limit: int) -> dict[int, list[tuple[int, b
     return chunks
 
 
-def decoded(payloads: list[bytes]) -> list[int]:
-    """The raw words of chunks, in order."""
-    decoder, words, found = Decoder(arity()), arity(), []
+def decoded(payloads: list[bytes], words: np.ndarray) -> list[int]:
+    """The records of chunks, in order, as raw words; `words`: how many follow each id."""
+    decoder, found = Decoder(words), []
     for payload in payloads:
         decoder.start(Chunk.parse(payload))
         while (batch := decoder.batch()) is not None:
@@ -137,7 +137,7 @@ def test_any_split_and_any_order_of_workers_give_the_same_records(
         assert [ordinal for ordinal, _ in ordinals] == list(range(len(ordinals)))
         each = min(buffers_each, BUFFERS // (2 * workers))
         assert len(ordinals) == -(-len(buffers) // each)
-        assert decoded([payload for _, payload in ordinals]) == [word for raw in buffers for word in raw]
+        assert decoded([payload for _, payload in ordinals], arity()) == [word for raw in buffers for word in raw]
 
 
 @settings(max_examples=20, deadline=None)
@@ -149,7 +149,34 @@ def test_a_stream_that_is_said_to_end_may_go_on(
     fill(pool, contents, np.random.default_rng(seed), last)
     chunks = encoded(pool, workers, 4 * pool.buffer_words)
     for stream, buffers in enumerate(contents):
-        assert decoded([payload for _, payload in sorted(chunks[stream])]) == [word for raw in buffers for word in raw]
+        payloads = [payload for _, payload in sorted(chunks[stream])]
+        assert decoded(payloads, arity()) == [word for raw in buffers for word in raw]
+
+
+IMAGES, LATE = 44, 0x10000  # where struct tk_pool counts its images; the only id of one that comes late
+
+
+@pytest.mark.parametrize("stalls, last", [(0, 0), (1, -1)])
+def test_a_chunk_that_waits_for_an_image_does_not_end_early_behind_those_that_follow_it(stalls: int, last: int) -> None:
+    """The chunk that follows is whole and gone: nothing is left but the number at which the next one begins.
+
+    The first one would end early because its buffer says that the stream ends, or because it was begun long ago.
+    """
+    pool, encoder = Pool(SMALLEST_BUFFER, BUFFERS), Encoder(2 * SMALLEST_BUFFER // 8, SMALLEST_BUFFER // 8)
+    event = next(code for code in EVENTS if len(BY_CODE[code].words) == 1)
+    raw = [[LATE if sequence == stalls else event, 8 * sequence] for sequence in range(4)]
+    fill(pool, [raw], np.random.default_rng(0), last)
+    chunks = [chunk for _ in range(2) if (chunk := encoder.work(pool, 0.0, 0.0, Payload())[1])]
+    first = encoder.add_image(LATE, np.ones(1, np.uint16), 0)
+    np.frombuffer(pool._memory, np.uint32, 1, IMAGES)[0] = 1
+    while (found := encoder.work(pool, 0.0, 0.0, Payload()))[1]:
+        chunks.append(found[1])
+    chunks.sort(key=lambda chunk: chunk.ordinal)
+    of = np.append(arity(), 1).astype(np.uint32)
+    expected = [word for code, value in raw for word in (first if code == LATE else code, value)]
+    assert [chunk.records for chunk in chunks] == [2, 2]
+    assert decoded([bytes(chunk.payload) for chunk in chunks], of) == expected
+    encoder.close()
 
 
 def test_the_chunk_of_a_stream_that_ends_is_taken_at_once() -> None:
