@@ -13,7 +13,8 @@ from tests.naive.verdicts import Scenario
 from tests.verdicts import scenario_tables
 from tests.verdicts.test_verdicts_known import HEADER, LOOP, flow, list_walk, loop
 from tests.verdicts.test_verdicts_random import scenarios
-from tracekit.verdicts.advice import Advice, Limits, Placed
+from tracekit.verdicts.advice import Advice, Limits
+from tracekit.verdicts.evidence import PlacedBlocker
 from tracekit.verdicts.loop_facts import Reason
 from tracekit.verdicts.pipeline import stages
 from tracekit.verdicts.verdicts import Judge, judge
@@ -84,7 +85,7 @@ def test_evidence_is_that_of_the_naive_reference(scenario: Scenario, iterations:
         for blocker in judgement.blocked_by:
             if blocker.reason is not Reason.DEPENDENCE:
                 continue
-            row = advice._evidence([Placed(blocker, judgement.node)], iterations)
+            row = advice.evidence.row([PlacedBlocker(blocker, judgement.node)], iterations)
             behind = [
                 each
                 for each in scenario.dependences

@@ -5,22 +5,19 @@ Rows are made from camp's judgements (verdicts.py); nothing is judged again here
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from tracekit.containers.grouping import Indices, grouped
 from tracekit.contexts.names import Json
-from tracekit.dependence.profile import LISTED_OBJECTS, DependenceKind, DependenceProfile
-from tracekit.dependence.rows import LoopKey, instruction_key, loop_key
-from tracekit.formats.events import NONE
+from tracekit.dependence.profile import DependenceProfile
+from tracekit.dependence.rows import LoopKey, loop_key
 from tracekit.formats.image import CallFlag, EdgeKind, NodeKind, OpKind
 from tracekit.program.fates import fates
+from tracekit.verdicts.evidence import Evidence, PlacedBlocker
 from tracekit.verdicts.loop_facts import Reason
-from tracekit.verdicts.names import VerdictNames
+from tracekit.verdicts.names import VerdictNames, as_in_source
 from tracekit.verdicts.obstacles import in_order
 from tracekit.verdicts.openmp import Directives, NoDirective
 from tracekit.verdicts.pipeline import Stage, heaviest_in_order, stages
@@ -30,16 +27,11 @@ if TYPE_CHECKING:
     from tracekit.program.program import Program
     from tracekit.verdicts.loop_facts import LoopFacts
 
-LISTED_CONTEXTS = 8
-"""How many pairs of contexts a dependence lists."""
-
 HOPELESS = 0.9
 """A pipeline of which one stage in order makes so much of the accesses is called sequential: it gains a tenth."""
 
 NOWHERE = ("", -1)
 """A place that no loop has."""
-
-KIND_NAMES = {kind.value: kind.name for kind in DependenceKind}
 
 
 @dataclass(frozen=True)
@@ -50,31 +42,6 @@ class Limits:
     min_share: float  # of all accesses, in percent
     rare: float  # executions of a dependence in 100 iterations
     at: tuple[str, int] | None = None  # file and line of the loops that are asked for, whatever their share
-
-
-class _Carried:
-    """The dependences that the loop at one node carries."""
-
-    def __init__(self, profile: DependenceProfile, levels: np.ndarray) -> None:
-        dependences = profile.dependences[levels["dependence"]]
-        pairs, group = grouped(dependences["source"], dependences["destination"])
-        order = np.argsort(group, kind="stable")
-        parts = np.split(levels[order], np.cumsum(np.bincount(group))[:-1])
-        self.of: dict[tuple[int, int], np.ndarray] = {
-            (source, destination): part for (source, destination), part in zip(pairs.T.tolist(), parts, strict=False)
-        }
-        """(Source, destination) -> their levels. (Of no levels at all np.split makes one part.)"""
-        raw = dependences[dependences["kind"] == DependenceKind.RAW]
-        self.flows = set(raw["object_list"].ravel().tolist()) - {NONE}
-        """The objects in which an iteration reads what another has stored, as far as they are listed."""
-        self.flows_anywhere = bool((raw["objects"] > LISTED_OBJECTS).any())
-
-
-class Placed(NamedTuple):
-    """A blocker, and the node at which it blocks."""
-
-    blocker: Blocker
-    node: int
 
 
 class Advice:
@@ -94,11 +61,11 @@ class Advice:
         self.judge = Judge(program, profile, facts)
         self.names = VerdictNames(program, profile)
         self.directives = Directives(self.judge, self.names)
+        self.evidence = Evidence(self.judge, self.names, limits.rare)
         self.total = int(profile.accesses["count"].sum())
         self._by_loop: dict[LoopKey, list[Judgement]] = {}
         for judgement in judgements:
             self._by_loop.setdefault(loop_key(self._source_loop(judgement)), []).append(judgement)
-        self._carried_by_node: dict[int, _Carried] = {}
         self._stages_by_node: dict[int, list[Stage]] = {}
 
     def _source_loop(self, judgement: Judgement) -> Json:
@@ -204,7 +171,7 @@ class Advice:
         """Contexts with the same are one case: also copies of a loop that inlining made."""
         transformations = [self.names.transformation(step) for step in judgement.transformations]
         blockers = [self.names.blocker(each) for each in judgement.blocked_by]
-        return repr((self._verdict(judgement), _as_in_source(transformations), _as_in_source(blockers)))
+        return repr((self._verdict(judgement), as_in_source(transformations), as_in_source(blockers)))
 
     def _context_key(self, group: Sequence[Judgement]) -> tuple[Any, ...]:
         return min((context["root"], tuple(context["path"])) for context in self._contexts(group))
@@ -309,17 +276,17 @@ class Advice:
 
         What inlining made several of is one.
         """
-        copies: dict[str, list[Placed]] = {}
+        copies: dict[str, list[PlacedBlocker]] = {}
         for judgement in group:
             for blocker in judgement.blocked_by:
-                shown = repr(_as_in_source(self.names.blocker(blocker)))
-                copies.setdefault(shown, []).append(Placed(blocker, judgement.node))
+                shown = repr(as_in_source(self.names.blocker(blocker)))
+                copies.setdefault(shown, []).append(PlacedBlocker(blocker, judgement.node))
         rows = []
         for placed in copies.values():
             blocker = placed[0].blocker
             row = self.names.blocker(blocker)
             if blocker.reason is Reason.DEPENDENCE:
-                row.update(self._evidence(placed, iterations))
+                row.update(self.evidence.row(placed, iterations))
             elif blocker.reason is Reason.EXTERNAL:
                 row["callee"] = self._callee(blocker.source)
             rows.append(row | {"blocker": blocker})
@@ -350,93 +317,6 @@ class Advice:
 
     def _callee(self, op: int) -> str:
         return self.program.callee_name(int(self.program.ops["base"][op])) or "a function through a pointer"
-
-    def _evidence(self, placed: Sequence[Placed], iterations: int) -> Json:
-        """The dependences between two instructions that the loop carries in spite of its transformations."""
-        rows, executions, least, greatest = self._carried(placed)
-        dependences = self.profile.dependences[rows]
-        kinds = sorted({int(kind) for kind in dependences["kind"]})
-        things = self._things(rows)
-        pairs = sorted({(int(row["source_node"]), int(row["destination_node"])) for row in dependences})
-        shown = [[self.names.context(node) for node in pair] for pair in pairs[:LISTED_CONTEXTS]]
-        nodes_of: dict[Blocker, list[int]] = {}
-        for blocker, node in placed:
-            nodes_of.setdefault(blocker, []).append(node)
-        remedies = [self._remedy(blocker, kinds, things, nodes) for blocker, nodes in nodes_of.items()]
-        alike = all(_as_in_source(remedy) == _as_in_source(remedies[0]) for remedy in remedies)
-        return {
-            "kinds": [KIND_NAMES[kind] for kind in kinds],
-            "objects": None if things is None else [self.names.object(thing) for thing in things],
-            "context_pairs": len(pairs),
-            "contexts": [{"source": source, "destination": destination} for source, destination in shown],
-            "distance": {"min": least, "max": greatest},
-            "executions": executions,
-            "per_iteration": round(executions / max(iterations, 1), 6),
-            "rare": 100 * executions <= self.limits.rare * iterations,
-            "remedy": remedies[0] if alike else None,
-        }
-
-    def _carried(self, placed: Sequence[Placed]) -> tuple[Indices, int, int, int]:
-        """The rows of dependences behind blockers, how often they are carried, their least and greatest distance."""
-        levels = np.concatenate(
-            [self._carried_at(node).of[blocker.source, blocker.destination] for blocker, node in placed]
-        )
-        return (
-            np.unique(levels["dependence"].astype(np.int64)),
-            int(levels["carried"].sum()),
-            int(levels["min_distance"].min()),
-            int(levels["max_distance"].max()),
-        )
-
-    def _carried_at(self, node: int) -> _Carried:
-        """Made once for each node: a large program has thousands of blockers at one."""
-        if node not in self._carried_by_node:
-            levels = self.profile.levels
-            self._carried_by_node[node] = _Carried(self.profile, levels[(levels["node"] == node) & levels["inter"]])
-        return self._carried_by_node[node]
-
-    def _things(self, rows: Indices) -> list[int] | None:
-        """The objects in which dependences happened; None if they are more than the profile lists."""
-        dependences = self.profile.dependences[rows]
-        if (dependences["objects"] > LISTED_OBJECTS).any():
-            return None
-        return sorted(set(dependences["object_list"].ravel().tolist()) - {NONE})
-
-    def _remedy(
-        self, blocker: Blocker, kinds: Sequence[int], things: list[int] | None, nodes: Sequence[int]
-    ) -> Json | None:
-        """What a programmer could do about a dependence; None: nothing that the trace would show."""
-        source, destination = blocker.source, blocker.destination
-        triples = self.judge.facts.updates.triple
-        ends = [min(op, triples.size - 1) for op in (source, destination)]
-        if all(triples[op] >= 0 for op in ends) and len({self.judge.facts.updates.operator_of(op) for op in ends}) == 1:
-            others = self._spoilers(ends, nodes)
-            return {
-                "kind": "reduce",
-                "operator": self.program.text(self.judge.facts.updates.operator_of(ends[0])),
-                "but": [self.names.instruction(op) for op in others],
-            }
-        if DependenceKind.RAW not in kinds and things is not None and not self._flows(things, nodes):
-            return {"kind": "copy" if DependenceKind.WAR in kinds else "last-writer"}
-        return None
-
-    def _spoilers(self, ends: Sequence[int], nodes: Sequence[int]) -> list[int]:
-        """Instructions that look at a would-be reduction's intermediate values."""
-        members = np.flatnonzero(np.isin(self.judge.facts.updates.triple, self.judge.facts.updates.triple[ends]))
-        readers: set[int] = set()
-        for node in nodes:
-            valid = self.profile.dependences[self.judge.levels.view(node).dependences]
-            for near, far in (("source", "destination"), ("destination", "source")):
-                readers |= set(valid[far][np.isin(valid[near], members)].tolist())
-        operators = self.judge.facts.updates.operator
-        alien = [op for op in readers if operators[min(op, operators.size - 1)] != operators[ends[0]]]
-        return sorted(alien, key=lambda op: instruction_key(self.names.instruction(op)))
-
-    def _flows(self, things: Sequence[int], nodes: Sequence[int]) -> bool:
-        """Does an iteration read from any of these objects what another has stored?"""
-        return any(
-            carried.flows_anywhere or not carried.flows.isdisjoint(things) for carried in map(self._carried_at, nodes)
-        )
 
     # -- stages ------------------------------------------------------------------------------------
 
@@ -492,16 +372,3 @@ def _independent_in_a_row(blockers: Sequence[Json]) -> int | None:
         return None
     least = min(row["distance"]["min"] for row in blockers)
     return int(least) if least > 1 else None
-
-
-_OF_A_COPY = frozenset({"id", "inlined_at"})
-"""What tells copies of one instruction of the source apart."""
-
-
-def _as_in_source(value: Any) -> Any:
-    """A JSON value without what differs between the copies that inlining made of one text."""
-    if isinstance(value, Mapping):
-        return {name: _as_in_source(part) for name, part in value.items() if name not in _OF_A_COPY}
-    if isinstance(value, list):
-        return [_as_in_source(part) for part in value]
-    return value

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
+from typing import Any
 
 from tracekit.contexts.names import Json
 from tracekit.dependence.names import ProfileNames
@@ -100,3 +101,16 @@ class VerdictNames(ProfileNames):
             source = self.instruction(blocker.source)
         destination = self.instruction(blocker.destination) if blocker.destination != NONE else None
         return {"reason": blocker.reason.value, "source": source, "destination": destination}
+
+
+_OF_A_COPY = frozenset({"id", "inlined_at"})
+"""What tells copies of one instruction of the source apart."""
+
+
+def as_in_source(value: Any) -> Any:
+    """A JSON value without what differs between the copies that inlining made of one text."""
+    if isinstance(value, Mapping):
+        return {name: as_in_source(part) for name, part in value.items() if name not in _OF_A_COPY}
+    if isinstance(value, list):
+        return [as_in_source(part) for part in value]
+    return value
