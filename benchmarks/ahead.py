@@ -51,7 +51,7 @@ def replayed(trace: TraceReader, program: Program, pilot: Any, left_out: Collect
     runner = CallbackRunner(pilot, "ahead", 1)
     wanted = {name: columns for name, columns in runner.columns.items() if name not in left_out}
     columns = {column for each in wanted.values() for column in each}
-    for batch in Replay(trace, program, BATCH, set(wanted), columns).batches(told=False):
+    for batch in Replay(trace, program, BATCH, set(wanted), columns).batches(show_progress=False):
         if feeds:
             runner.feed(batch, 0)
 
@@ -64,7 +64,7 @@ def compiled(trace: TraceReader, program: Program, pilot: Any, total: int) -> fl
     runner.begin(replay.example())
     replay.compiled = paths_for(trace, [runner], 1)
     accesses, begun = 0, time.thread_time()
-    for batch in replay.batches(told=False):
+    for batch in replay.batches(show_progress=False):
         runner.feed(batch, 0)
         if accesses < total // 4:
             accesses, begun = int(runner.worker.clock[0]), time.thread_time()

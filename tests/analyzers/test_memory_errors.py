@@ -112,7 +112,7 @@ def disturbed(events: list[Event], made: RandomProgram, random: Random) -> list[
 
 
 def found_in(module: Prepared, state: State) -> tuple[Counter[Any], dict[Any, tuple[int, int, int]]]:
-    """The state's errors as the reference has them, and what is told of one occurrence of each."""
+    """The state's errors as the reference has them, and size, offset and bytes of one occurrence of each."""
     profile = every_site(module.program, module.contexts, state.live)
     paths = paths_of(SimpleNamespace(nodes=profile.nodes))  # type: ignore[arg-type]
 
@@ -128,15 +128,15 @@ def found_in(module: Prepared, state: State) -> tuple[Counter[Any], dict[Any, tu
         return kind, min(instruction, len(module.program.ops)), paths[node], known
 
     counts: Counter[Any] = Counter()
-    told = {}
+    parts = {}
     for row in used_rows(state.errors.found)[1:]:
         key = int(row["key"])
         of = int(used_rows(state.errors.objects)["key"][key & (1 << 29) - 1])
         freed = place(int(used_rows(state.deaths)["key"][of & NONE]) & NONE) if of & NONE else None
         name = KINDS[key >> 58], place(key >> 29 & (1 << 29) - 1), site(of >> 32), freed
         counts[name] += int(row["count"])
-        told[name] = int(row["size"]), int(row["offset"]), int(row["bytes"])
-    return counts, told
+        parts[name] = int(row["size"]), int(row["offset"]), int(row["bytes"])
+    return counts, parts
 
 
 def case(seed: int, streams: int) -> tuple[Prepared, list[Event], NaiveMemoryErrors, Any]:
@@ -162,9 +162,9 @@ def test_it_is_its_reference(seed: int, streams: int) -> None:
     module, _, naive, runner = case(seed, streams)
     result, _ = runner.result()
     state = runner._workers[0].state
-    counts, told = found_in(module, state)
+    counts, parts = found_in(module, state)
     assert counts == naive.found
-    assert all(told[key] in naive.told[key] for key in told)
+    assert all(parts[key] in naive.parts[key] for key in parts)
     assert dict(zip(REASONS, state.errors.undecided.tolist())) == {name: naive.undecided[name] for name in REASONS}
     totals = Counter[str]()
     for (kind, *_), count in naive.found.items():

@@ -36,12 +36,12 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_says_what_the_command_says(trace: Path) -> None:
-    told = json.loads(run_here("regions", "--json", trace).stdout)["snapshots"]
+    snapshots = json.loads(run_here("regions", "--json", trace).stdout)["snapshots"]
     result = tracekit.analyze(trace, "regions").result
-    assert len(told) >= 1
+    assert len(snapshots) >= 1
     names = ("time", "resident", "proportional", "swapped")
-    assert result["snapshots"] == [{name: each[name] for name in names} | each["bytes"] for each in told]
-    for each in told:
+    assert result["snapshots"] == [{name: each[name] for name in names} | each["bytes"] for each in snapshots]
+    for each in snapshots:
         for region in each["regions"]:
             (row,) = [
                 row

@@ -112,10 +112,10 @@ def test_progress_is_told_to_those_who_ask(folder: Path, monkeypatch: pytest.Mon
         return slow(*arguments)
 
     monkeypatch.setattr(tools, "list_runs", slowly)
-    told: list[tuple[float, str | None]] = []
+    reports: list[tuple[float, str | None]] = []
 
     async def noted(done: float, total: float | None, message: str | None) -> None:
-        told.append((done, message))
+        reports.append((done, message))
 
     async def talk() -> None:
         async with Client(server.make_server(tools)) as client:
@@ -123,7 +123,7 @@ def test_progress_is_told_to_those_who_ask(folder: Path, monkeypatch: pytest.Mon
             assert "one.zst" in answer.content[0].text
 
     asyncio.run(talk())
-    assert len(told) > 2 and told == sorted(told) and told[0][1] == "working"
+    assert len(reports) > 2 and reports == sorted(reports) and reports[0][1] == "working"
 
 
 def test_the_server_ends_with_its_input(folder: Path) -> None:

@@ -281,6 +281,6 @@ def test_runs_of_several_folders_are_listed_once(folder: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_one_sentence(ask: Any, sentence: str, served: Tools) -> None:
-    with pytest.raises(TracekitError, match=sentence) as told:
+    with pytest.raises(TracekitError, match=sentence) as raised:
         ask(served)
-    assert "\n" not in str(told.value) and str(told.value).endswith(".")
+    assert "\n" not in str(raised.value) and str(raised.value).endswith(".")

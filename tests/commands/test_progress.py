@@ -186,11 +186,11 @@ def test_nothing_where_there_is_no_terminal(folder: Path) -> None:
 def test_compiling_is_a_step_and_the_cache_is_none(tmp_path: Path) -> None:
     """Two kernels, of which one calls the other; once compiled, once from the cache."""
     (tmp_path / "sums.py").write_text(KERNELS)
-    told = [
+    runs = [
         subprocess.run([sys.executable, "sums.py"], cwd=tmp_path, env=environment, capture_output=True, text=True)
         for environment in [{**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path)}] * 2
     ]
-    assert [(done.stdout, done.stderr) for done in told] == [
+    assert [(done.stdout, done.stderr) for done in runs] == [
         ("['compiling kernels (first use)'] 7\n", ""),
         ("[] 7\n", ""),
     ]

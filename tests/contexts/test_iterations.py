@@ -35,8 +35,8 @@ def copied(stream: Stream) -> Stream:
     return stream._replace(**{name: getattr(stream, name).copy() for name in CHANGED})
 
 
-def told(stream: Stream) -> list[Any]:
-    """All that a dependence is told of a stream: the runs alone may say the same in other rows."""
+def visible(stream: Stream) -> list[Any]:
+    """All that dependences see of a stream: the runs alone may say the same in other rows."""
     control = stream.control
     levels = int(control[LEVELS])
     rows = stream.levels[:levels].copy()
@@ -67,13 +67,13 @@ def test_many_iterations_are_as_many_single_ones_and_can_be_taken_back() -> None
         count = random.choice((0, 1, 2, 3, 7, 8, 9, 20))
         one_by_one, back = copied(stream), copied(stream)
         and_back(back, count)
-        assert told(back) == told(stream)
+        assert visible(back) == visible(stream)
         for _ in range(count):
             iterate(one_by_one)
         if random.random() < 0.5:
             iterate_often(stream, count)
             in_loops += int(is_in_loop(stream))
-            assert told(stream) == told(one_by_one)
+            assert visible(stream) == visible(one_by_one)
     assert in_loops > STEPS // 10
 
 

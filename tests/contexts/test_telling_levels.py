@@ -1,4 +1,4 @@
-"""The clocks and names of the levels that dependences are told of, against what the levels themselves say."""
+"""The clocks and names of the levels that dependences report, against what the levels themselves say."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def step(random: Random, contexts: Contexts, stream: Stream, open_loops: list[in
 
 
 def telling(stream: Stream) -> list[Any]:
-    """The levels that should be told of: all but activations that no other one of their node was inside."""
+    """The levels that should be reported: all but activations that no other one of their node was inside."""
     levels = stream.levels[: stream.control[LEVELS]]
     numbers = stream.telling["level"][: stream.control[TELLING]].tolist()
     assert numbers == sorted(set(numbers))
@@ -85,8 +85,8 @@ def telling(stream: Stream) -> list[Any]:
 
 def check_clocks(random: Random, stream: Stream) -> None:
     """``begun`` is what the levels say, and finds what had begun last."""
-    told = telling(stream)
-    begun = [0] + [int(level[name]) for level in told for name in ("invocation", "iteration_start")]
+    reported = telling(stream)
+    begun = [0] + [int(level[name]) for level in reported for name in ("invocation", "iteration_start")]
     assert stream.begun[: len(begun) + 1].tolist() == [*begun, NEVER]
     stamp = random.randrange(int(stream.control[CLOCK]) + 1)
     found = int(last_begun(stream.begun, stream.control, stamp))

@@ -164,8 +164,8 @@ def test_variants_of_dependence(trace: Path) -> None:
     whole = tracekit.analyze(trace, "camp", threads=True).result["between_threads"]
     assert lines(rows) == lines(whole)
     assert {key for row in rows for key in row} == {*KEYS, "pairs", "count"}
-    told = tracekit.analyze(trace, "dependence", **wanted, context=True).result["between_threads"]
-    assert told == whole
+    with_contexts = tracekit.analyze(trace, "dependence", **wanted, context=True).result["between_threads"]
+    assert with_contexts == whole
     few = tracekit.analyze(trace, "dependence", threads=True)
     assert {row["kind"] for row in few.result["between_threads"]} == {"RAW"}
     assert few.result["dependences"] == tracekit.analyze(trace, "dependence").result["dependences"]

@@ -205,12 +205,12 @@ WRONG: list[tuple[list[Entry], str]] = [
 ]
 
 
-@pytest.mark.parametrize("entries, told", WRONG)
-def test_what_is_damaged(entries: list[Entry], told: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("entries, message", WRONG)
+def test_what_is_damaged(entries: list[Entry], message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "app.trace"
     file.write_bytes(packed(entries))
     assert main(["import", "drmemtrace", str(file), "-o", str(tmp_path / "out.zst")]) == 1
-    assert capfd.readouterr().err == f"tracekit: {told.format(file=file)}\n"
+    assert capfd.readouterr().err == f"tracekit: {message.format(file=file)}\n"
     assert list(tmp_path.iterdir()) == [file]
 
 
@@ -241,10 +241,10 @@ def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, data: bytes, is_beg
     try:
         imported(folder / "app.trace", folder / "out.zst")
     except TracekitError as error:
-        told = str(error)
+        message = str(error)
     else:
         return
-    assert told.endswith(".")
+    assert message.endswith(".")
 
 
 def test_folders_that_hold_no_trace(tmp_path: Path) -> None:

@@ -213,10 +213,10 @@ def test_compressed_files(form: str, tmp_path: Path) -> None:
         try:
             assert b"".join(pieces(file, "in")) != data
         except TracekitError as error:
-            told = str(error)
+            message = str(error)
         else:
-            told = "in is damaged" if form == "zst" else ""  # frames of this one have no checksum
-    assert told.startswith(("in is damaged", "in ends too early"))
+            message = "in is damaged" if form == "zst" else ""  # frames of this one have no checksum
+    assert message.startswith(("in is damaged", "in ends too early"))
 
 
 WRONG: list[tuple[str, bytes, str]] = [
@@ -238,12 +238,14 @@ WRONG: list[tuple[str, bytes, str]] = [
 ]
 
 
-@pytest.mark.parametrize("form, data, told", WRONG)
-def test_what_is_damaged(form: str, data: bytes, told: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("form, data, message", WRONG)
+def test_what_is_damaged(
+    form: str, data: bytes, message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "in"
     file.write_bytes(data)
     assert main(["import", form, str(file), "-o", str(tmp_path / "out.zst")]) == 1
-    assert capfd.readouterr().err == f"tracekit: {told.format(file=file)}\n"
+    assert capfd.readouterr().err == f"tracekit: {message.format(file=file)}\n"
     assert list(tmp_path.iterdir()) == [file]
 
 
@@ -253,10 +255,10 @@ def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, data: bytes, form: 
     try:
         imported(folder, form, data)
     except TracekitError as error:
-        told = str(error)
+        message = str(error)
     else:
         return
-    assert told.endswith(".")
+    assert message.endswith(".")
     assert not (folder / "out.zst").exists()
 
 
@@ -297,9 +299,9 @@ def test_files_that_are_no_binaries(tmp_path: Path, capfd: pytest.CaptureFixture
     for data in (b"", b"\x7fELF\x02\x01\x01" + bytes(57), b"\x7fELF" + bytes(range(200))):
         file.write_bytes(data)
         assert main(["import", "lackey", "/dev/null", "-o", out, "--binary", str(file)]) == 1
-        told = capfd.readouterr().err
-        assert told.startswith((f"tracekit: {file} is no ELF file whose symbols", f"tracekit: {file} holds no code"))
-        assert told.count("\n") == 1
+        message = capfd.readouterr().err
+        assert message.startswith((f"tracekit: {file} is no ELF file whose symbols", f"tracekit: {file} holds no code"))
+        assert message.count("\n") == 1
     assert main(["import", "lackey", "/dev/null", "-o", out, "--binary", str(tmp_path / "none")]) == 1
     assert capfd.readouterr().err == f"tracekit: Cannot read {tmp_path / 'none'}: No such file or directory.\n"
     assert list(tmp_path.iterdir()) == [file]
@@ -327,10 +329,12 @@ def test_modules_that_do_not_run(tmp_path: Path) -> None:
     from tracekit.modules import registry
 
     imported(tmp_path, "lackey", SOME)
-    told = r"needs more than loads and stores( with these options)?; a trace imported from lackey has nothing else\.$"
+    message = (
+        r"needs more than loads and stores( with these options)?; a trace imported from lackey has nothing else\.$"
+    )
     refused: Sequence[str] = [name for name in registry.names() if name not in RUN]
     for name in refused:
-        with pytest.raises(TracekitError, match=f"{told}|^The trace is imported: it holds no values"):
+        with pytest.raises(TracekitError, match=f"{message}|^The trace is imported: it holds no values"):
             tracekit.analyze(tmp_path / "out.zst", name)
     assert {"advise", "camp", "lamp", "histobin", "value_pattern", "perspective", "points_to"} <= set(refused)
     with pytest.raises(TracekitError, match="stores with these options; a trace"):
@@ -455,10 +459,10 @@ def test_damaged_binaries(tmp_path_factory: pytest.TempPathFactory, noise: bytes
     try:
         binaries.load(str(damaged), 0).place(at)
     except TracekitError as error:
-        told = str(error)
+        message = str(error)
     else:
         return
-    assert told.endswith(".")
+    assert message.endswith(".")
 
 
 def test_a_binary_where_the_list_says(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_somebody_elses_module_is_not_imported_again(tmp_path: Path) -> None:
     done = run("import script", tmp_path)
     assert done.stdout.split() == ["once", "42"], done.stderr
     with pytest.raises(ImportError, match="is not imported for its class Mine"):
-        values.example(values.told(Mine(1, 2))[0])
+        values.example(values.kind_and_words(Mine(1, 2))[0])
 
 
 def test_two_are_compiled_at_once() -> None:
@@ -224,5 +224,5 @@ kinds = st.recursive(
 
 @given(kinds)
 def test_examples_are_of_their_kind(value: Any) -> None:
-    kind, _ = values.told(value)
-    assert values.told(values.example(pickle.loads(pickle.dumps(kind))))[0] == kind
+    kind, _ = values.kind_and_words(value)
+    assert values.kind_and_words(values.example(pickle.loads(pickle.dumps(kind))))[0] == kind

@@ -183,7 +183,7 @@ def _no_state() -> None: ...
 
 
 @pytest.mark.parametrize(
-    "members, told",
+    "members, message",
     [
         (
             {"loads": staticmethod(_value)},
@@ -199,10 +199,10 @@ def _no_state() -> None: ...
         ({"unordered": staticmethod(_value)}, "Bad.unordered asks for 'value'; there are options, time"),
     ],
 )
-def test_mistakes_in_callbacks_for_many_accesses(members: dict[str, Any], told: str) -> None:
+def test_mistakes_in_callbacks_for_many_accesses(members: dict[str, Any], message: str) -> None:
     assert declared(Sums(None, None)) == {"load": ("address",)}  # type: ignore[arg-type]
     bad = type("Bad", (Sums,), members)
-    with pytest.raises(TracekitError, match=told):
+    with pytest.raises(TracekitError, match=message):
         declared(bad(None, None))
 
 

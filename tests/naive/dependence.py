@@ -290,10 +290,10 @@ class NaiveDependence:
         inside = True
         for place, level in enumerate(now.levels):
             inside = inside and place < len(before) and before[place] == level
-            if not inside and self.is_told(level[0]):
+            if not inside and self.is_recorded(level[0]):
                 self.exposed.add((now.instruction, now.node, level[0]))
 
-    def is_told(self, node: Path) -> bool:
+    def is_recorded(self, node: Path) -> bool:
         """Whether it is told of a level what happens inside an iteration of it."""
         return True
 

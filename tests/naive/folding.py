@@ -121,17 +121,17 @@ class NaiveFolding(NaiveDependence):
         common = 0
         for node, is_carried, distance in super().shared(source, now):
             common += 1
-            if self.is_told(node):
+            if self.is_recorded(node):
                 yield node, is_carried, distance
             if is_carried:
                 return
         inside = [node for node, _, _ in now[:common]]
         for node, _, _ in now[common:]:
-            if not self.is_told(node) and node in inside:
+            if not self.is_recorded(node) and node in inside:
                 yield node, True, sum(other == node for other, _, _ in now[common:])
                 return
 
-    def is_told(self, node: Path) -> bool:
+    def is_recorded(self, node: Path) -> bool:
         """Of activations nothing is told but what they carry."""
         return node[-1][0] != "call"
 

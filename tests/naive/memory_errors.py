@@ -19,7 +19,7 @@ Key = tuple[str, Place, Site, Place | None]
 
 
 class NaiveMemoryErrors(NaiveObjects):
-    """``found``: what the module's errors are -> how often; ``told``: sizes and offsets of each occurrence."""
+    """``found``: what the module's errors are -> how often; ``parts``: sizes and offsets of each occurrence."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class NaiveMemoryErrors(NaiveObjects):
         self.variables = {} if named is None else dict(enumerate(zip(named.low.tolist(), named.high.tolist())))
         self.states: dict[int, Any] = {}
         self.found: Counter[Key] = Counter()
-        self.told: defaultdict[Key, set[tuple[int, int, int]]] = defaultdict(set)
+        self.parts: defaultdict[Key, set[tuple[int, int, int]]] = defaultdict(set)
         self.undecided: Counter[str] = Counter()
         self.births = 0
         self.unknown_at = 0
@@ -117,9 +117,9 @@ class NaiveMemoryErrors(NaiveObjects):
             self.births += 1
             self.numbers_of[owner] = self.births
 
-    def note(self, kind: str, place: Place, site: Site, freed: Place | None, told: tuple[int, int, int]) -> None:
+    def note(self, kind: str, place: Place, site: Site, freed: Place | None, part: tuple[int, int, int]) -> None:
         self.found[kind, place, site, freed] += 1
-        self.told[kind, place, site, freed].add(told)
+        self.parts[kind, place, site, freed].add(part)
 
     # -- objects -----------------------------------------------------------------------------------
 
@@ -168,9 +168,9 @@ class NaiveMemoryErrors(NaiveObjects):
         known = not maps and end - start < checks.LARGE and not (is_tail and self.rounded)
         self.assign(address, end - address, (site, place) if known else UNKNOWN)
 
-    def wrong(self, kind: str, place: Place, site: Site, freed: Place | None, told: tuple[int, int, int]) -> None:
+    def wrong(self, kind: str, place: Place, site: Site, freed: Place | None, part: tuple[int, int, int]) -> None:
         if self.ordered():
-            self.note(kind, place, site, freed, told)
+            self.note(kind, place, site, freed, part)
         else:
             self.undecided["unknown_order"] += 1
 
@@ -274,8 +274,8 @@ class NaiveMemoryErrors(NaiveObjects):
             self.undecided["unknown_effects"] += 1
         else:
             owner = self.bytes[bytes_[0]]
-            told = (size, bytes_[0] - owner.start, owner.end - owner.start)
-            self.note("unwritten_read", place, owner.site, None, told)
+            part = (size, bytes_[0] - owner.start, owner.end - owner.start)
+            self.note("unwritten_read", place, owner.site, None, part)
 
     def left(self) -> Counter[tuple[Site, int]]:
         """Heap blocks that live: site, bytes -> how many; none of the system's mappings, nor of the C library's own."""

@@ -28,7 +28,7 @@ def some_snapshots(rng: Random, pages: Sequence[int]) -> list[Snapshot]:
     return made
 
 
-def told(snapshots: Sequence[Snapshot]) -> list[dict[str, Any]]:
+def map_frames(snapshots: Sequence[Snapshot]) -> list[dict[str, Any]]:
     """What frames MAPS say of them, page by page: changes since the one before."""
     made, before = [], dict[int, int]()
     for time, frames in snapshots:

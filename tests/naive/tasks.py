@@ -70,7 +70,7 @@ class Tasks:
         self.mutexes: defaultdict[int, Clock] = defaultdict(dict)
         self.accesses: list[Access] = []
         self.parts: list[Part] = []  # of each access
-        self.told: set[int] = set()  # streams that know which one of their team they are
+        self.know_their_number: set[int] = set()  # streams that know which one of their team they are
         self.loops = self.singles = 0
         self.made = 0
 
@@ -91,7 +91,7 @@ class Tasks:
             time = task.clock[task.number]
             self.accesses.append(Access(place, task.number, name == "store", False, lives, time, dict(task.clock)))
             if place in self.telling:
-                self.told.add(stream)
+                self.know_their_number.add(stream)
                 task.loop, task.single = None, 0
             if place in self.counting:
                 self.draw(task)
@@ -262,7 +262,7 @@ class Tasks:
             task.single = self.singles
 
     def has_own(self, task: Task, stream: int) -> bool:
-        return task.drew or stream in self.told
+        return task.drew or stream in self.know_their_number
 
     def work_end(self, stream: int, *_: int) -> None:
         self.now[stream][-1].single = 0

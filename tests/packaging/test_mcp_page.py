@@ -21,7 +21,7 @@ PAGE = (ROOT / "docs/mcp.md").read_text()
 QUERIES = (ROOT / "docs/query.md").read_text()
 
 
-def told(text: str) -> str:
+def comparable(text: str) -> str:
     """Without what no two recordings share."""
     return re.sub(r"[\d,]+ bytes", "... bytes", steady(text))
 
@@ -50,7 +50,7 @@ def test_the_session(tmp_path: Path) -> None:
                 assert word == ">"
                 answer: Any = await client.call_tool(tool, json.loads(arguments))
                 shown = "error: " * answer.is_error + answer.content[0].text
-                assert told(shown) == told(expected.removesuffix("\n"))
+                assert comparable(shown) == comparable(expected.removesuffix("\n"))
 
     asyncio.run(asyncio.wait_for(talk(), 550))
 

@@ -91,8 +91,8 @@ def some_timed_events(rng: random.Random, count: int) -> list[Event]:
         made.append((stream, *event[1:]))
         if rng.random() < 0.1:
             time = rng.randrange(25_000)
-            told = ("hand_over", 0, time, 1) if rng.random() < 0.5 else ("window_begin", 1, 0, time)
-            made.append((stream, *told, 0))
+            timed = ("hand_over", 0, time, 1) if rng.random() < 0.5 else ("window_begin", 1, 0, time)
+            made.append((stream, *timed, 0))
     return made
 
 
@@ -113,8 +113,8 @@ def counted(module: Module, events: list[Event]) -> Module:
 
 
 def analysed(module: Module, events: list[Event], snapshots: list[Snapshot], workers: int = 1) -> dict[str, Any]:
-    told = physical.told(snapshots)
-    module.page_frames = page_frames([FrameChanges(each["time"], each["frames"]) for each in told])
+    snapshot_frames = physical.map_frames(snapshots)
+    module.page_frames = page_frames([FrameChanges(each["time"], each["frames"]) for each in snapshot_frames])
     module.stream_count = STREAMS
     runner = CallbackRunner(module, type(module).__name__, workers)
     run(iter(batches(events, 7)), [runner], workers)
@@ -233,7 +233,7 @@ def with_snapshots(target: Path, snapshots: list[Snapshot]) -> Path:
     with TraceReader(FIXTURE) as known, TraceWriter(target, version=known.version) as writer:
         for frame in known.frames[1:]:
             if frame.type == b"DONE":
-                for each in physical.told(snapshots):
+                for each in physical.map_frames(snapshots):
                     rest = {"resident": 0, "proportional": 0, "swapped": 0, "threads": [], "regions": []}
                     writer.frame(b"MAPS", json.dumps({**each, **rest}).encode())
             writer.frame(frame.type, known.payload(frame), frame.stream, frame.items)

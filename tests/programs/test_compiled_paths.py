@@ -161,13 +161,13 @@ def test_what_a_callback_raises_is_told_with_its_line(
     trace = recording("recursion.c", 1).trace
     module = tmp_path / "raising.py"
     module.write_text(RAISING)
-    told = []
+    messages = []
     for setting in ("0", "always"):
         monkeypatch.setenv(SETTING, setting)
         with pytest.raises(TracekitError, match="twenty loads are enough") as error:
             profiles(trace, {str(module): {}})
-        told.append(str(error.value))
-    assert told[0] == told[1]
+        messages.append(str(error.value))
+    assert messages[0] == messages[1]
 
 
 def test_only_long_traces_are_compiled_for_and_shorter_ones_of_known_programs(

@@ -254,11 +254,11 @@ def test_a_count_of_floating_point_numbers_is_exact_in_any_order(level: str, tmp
     source.write_text(COUNTED_FLOATS)
     made = record(compile_program([source], tmp_path / "app", ["-g", level], instrumented=True))
     rows = analyze(made.trace, "advise", jobs=1, top=0, min_share=0.0).result["loops"]
-    told = {row["loop"]["line"]: (row["openmp"]["pragma"], row["openmp"]["rounding"]) for row in rows}
-    assert told[7] == ("#pragma omp parallel for reduction(+:hits)", False)
-    assert told[9] == ("#pragma omp parallel for reduction(+:total)", True)
-    assert told[13] == ("#pragma omp parallel for reduction(+:above)", False)
-    assert told[15] == ("#pragma omp parallel for reduction(+:sum)", True)
+    directives = {row["loop"]["line"]: (row["openmp"]["pragma"], row["openmp"]["rounding"]) for row in rows}
+    assert directives[7] == ("#pragma omp parallel for reduction(+:hits)", False)
+    assert directives[9] == ("#pragma omp parallel for reduction(+:total)", True)
+    assert directives[13] == ("#pragma omp parallel for reduction(+:above)", False)
+    assert directives[15] == ("#pragma omp parallel for reduction(+:sum)", True)
 
 
 # -- runs ------------------------------------------------------------------------------------------

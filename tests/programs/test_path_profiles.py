@@ -185,7 +185,7 @@ def test_the_command_line(recording: Callable[..., Recording], tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "words, status, told",
+    "words, status, message",
     [
         (("-m", "paths", "--function", "walk"), 1, "The module paths looks at whole runs: leave out the window."),
         (("-m", "paths", "--segments", "2"), 1, "The module paths is not analysed in segments"),
@@ -199,7 +199,7 @@ def test_the_command_line(recording: Callable[..., Recording], tmp_path: Path) -
     ],
 )
 def test_what_it_cannot_do_it_says(
-    words: tuple[str, ...], status: int, told: str, recording: Callable[..., Recording]
+    words: tuple[str, ...], status: int, message: str, recording: Callable[..., Recording]
 ) -> None:
     outcome = run_here("analyze", *words, recording("path_table.c", 0, "1").trace)
-    assert outcome.status == status and told in outcome.stderr.decode() and b"Traceback" not in outcome.stderr
+    assert outcome.status == status and message in outcome.stderr.decode() and b"Traceback" not in outcome.stderr

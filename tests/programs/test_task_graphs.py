@@ -113,11 +113,11 @@ def test_profiles_are_exported_drawn_and_merged(forked: Forked, tmp_path: Path) 
     graph_of(trace, graph=0).save(small)
     nodes = len(json.loads(run_here("merge", large, "--json").stdout)["result"]["graph"]["nodes"])
     for profile, table, count in ((large, "graph", nodes), (large, "groups", None), (small, "groups", None)):
-        told = run_here("export", "dot", "--table", table, profile).stdout.decode()
+        dot = run_here("export", "dot", "--table", table, profile).stdout.decode()
         xml = ElementTree.fromstring(run_here("export", "graphml", "--table", table, profile).stdout)
         found = xml.findall(".//g:node", NAMESPACE)
-        assert len(found) == told.count("[shape=") == (count or len(found)) and told.startswith("digraph tasks {")
-        assert len(xml.findall(".//g:edge", NAMESPACE)) == told.count(" -> ")
+        assert len(found) == dot.count("[shape=") == (count or len(found)) and dot.startswith("digraph tasks {")
+        assert len(xml.findall(".//g:edge", NAMESPACE)) == dot.count(" -> ")
     assert b"greater --graph" in run_here("export", "dot", "--table", "graph", small).stderr
     assert run_here("export", "dot", small).stdout == run_here("export", "dot", "--table", "groups", small).stdout
     once, other = graph_of(trace).result, graph_of(forked("4"))
@@ -190,14 +190,14 @@ NODES = {"a": "task", "b": "task", "make": "create", "lock": "sync"}
 
 def test_what_cannot_be_asked_is_told(forked: Forked) -> None:
     trace = forked("2")
-    for wrong, told in (
+    for wrong, message in (
         (("--faster", "fub:2"), "has no function fub"),
         (("--faster", "fib"), "FUNCTION:FACTOR"),
         (("--faster", "fib:0"), "FUNCTION:FACTOR"),
         (("--work", "seconds"), "seconds"),
     ):
         outcome = run_here("analyze", "-m", "taskgraph", *wrong, trace)
-        assert outcome.status != 0 and told in outcome.stderr.decode()
+        assert outcome.status != 0 and message in outcome.stderr.decode()
     row = graph_of(trace, faster="fib:2,spawned:3").result["what_if"][-1]
     assert [each["name"] for each in row["faster"]] == ["fib", "spawned"]
 

@@ -132,9 +132,9 @@ def test_queries_only_read_tables(query: str, trace: str, tmp_path: Path) -> Non
     (tmp_path / "secret").write_text("secret")
     (tmp_path / "secret.csv").write_text("secret\n1\n")
     database = Database(Run(trace, 1))
-    with pytest.raises(QueryError) as told:
+    with pytest.raises(QueryError) as raised:
         database.query(query.format(folder=tmp_path))
-    assert "\n" not in str(told.value) and str(told.value).endswith((".", "?"))
+    assert "\n" not in str(raised.value) and str(raised.value).endswith((".", "?"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["secret", "secret.csv"]
     assert database.query("SELECT count(*) FROM loops").rows == [(1,)]
 
@@ -152,9 +152,9 @@ def test_queries_only_read_tables(query: str, trace: str, tmp_path: Path) -> Non
     ],
 )
 def test_what_is_wrong_with_a_query(query: str, sentence: str, trace: str) -> None:
-    with pytest.raises(QueryError) as told:
+    with pytest.raises(QueryError) as raised:
         Database(Run(trace, 1)).query(query)
-    assert str(told.value) == sentence
+    assert str(raised.value) == sentence
 
 
 def test_a_profile_file_has_what_it_has(trace: str, tmp_path: Path) -> None:

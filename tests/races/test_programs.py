@@ -127,8 +127,8 @@ def test_where_other_orders_of_locks_were_looked_for(
     assert races(tmp_path, programs[program], case, variant)["summary"]["lock_orders_until"] == until
     command = [*TRACEKIT, "analyze", "-m", "races", tmp_path / "trace.zst"]
     for options, said in (([], note), (["--no-lock-orders"], "")):
-        told = subprocess.run([*command, *options], check=True, capture_output=True, text=True, env=ENVIRONMENT).stdout
-        notes = [line for line in told.splitlines() if "other orders of locks" in line]
+        text = subprocess.run([*command, *options], check=True, capture_output=True, text=True, env=ENVIRONMENT).stdout
+        notes = [line for line in text.splitlines() if "other orders of locks" in line]
         assert len(notes) == bool(said) and all(said in line for line in notes)
 
 
@@ -144,8 +144,8 @@ def test_another_order_of_locks_is_told(tmp_path: Path, programs: dict[str, Path
     assert race["other_lock_order"]["object"]["name"] == "mutex"
     trace, profile, sarif = tmp_path / "trace.zst", tmp_path / "races.profile", tmp_path / "races.sarif"
     command = [*TRACEKIT, "analyze", "-m", "races", trace]
-    told = subprocess.run(command, check=True, capture_output=True, text=True, env=ENVIRONMENT).stdout
-    assert "in this run mutex ordered the two" in told
+    text = subprocess.run(command, check=True, capture_output=True, text=True, env=ENVIRONMENT).stdout
+    assert "in this run mutex ordered the two" in text
     subprocess.run([*command, "-o", profile], check=True, env=ENVIRONMENT)
     subprocess.run([*TRACEKIT, "export", "sarif", profile, "-o", sarif], check=True, env=ENVIRONMENT)
     (result,) = json.loads(sarif.read_text())["runs"][0]["results"]

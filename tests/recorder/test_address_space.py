@@ -101,8 +101,8 @@ def test_each_region_has_its_use(recorded: tuple[Path, str]) -> None:
 def test_the_text_and_the_json(recorded: tuple[Path, str]) -> None:
     text = tracekit("regions", recorded[0])
     assert text.startswith("ADDRESS SPACE over time\n") and "[heap]" in text and "64 KiB  r--p  file" in text
-    told: dict[str, Any] = json.loads(tracekit("regions", "--json", recorded[0]))
-    first = told["snapshots"][0]
+    printed: dict[str, Any] = json.loads(tracekit("regions", "--json", recorded[0]))
+    first = printed["snapshots"][0]
     assert sum(first["bytes"].values()) <= sum(region["bytes"] for region in first["regions"])
     assert tracekit("check", recorded[0])
 
@@ -163,7 +163,7 @@ def test_page_frames_are_those_that_the_program_reads_itself(tmp_path: Path) -> 
         command, cwd=tmp_path, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert run.stdout and run.stdin
-    told = [run.stdout.readline().split() for _ in range(64)]
+    printed = [run.stdout.readline().split() for _ in range(64)]
     partial = tmp_path / "trace.zst.partial"
 
     def wait_for_two() -> None:
@@ -180,8 +180,8 @@ def test_page_frames_are_those_that_the_program_reads_itself(tmp_path: Path) -> 
     assert run.returncode == 0
     with TraceReader(tmp_path / "trace.zst") as reader:
         snapshots = read_snapshots(reader)
-    expected = [int(frame) * 4096 + 5 if int(present) else None for _, present, frame in told]
-    addresses = [int(address, 16) + 5 for address, _, _ in told]
+    expected = [int(frame) * 4096 + 5 if int(present) else None for _, present, frame in printed]
+    addresses = [int(address, 16) + 5 for address, _, _ in printed]
     assert sum(each is not None for each in expected) >= 22
     assert any([snapshot.physical(address) for address in addresses] == expected for snapshot in snapshots)
     assert [snapshots[-1].physical(address) for address in addresses] == [None] * 64

@@ -143,8 +143,8 @@ def test_recursion_and_threads(recorded: tuple[Path, bool]) -> None:
 
 
 def test_pointers_that_lead_nowhere(recorded: tuple[Path, bool]) -> None:
-    told = [call["arguments"]["text"] for call in called(recorded[0], "name")]
-    assert told == ["a text", None, ""]
+    texts = [call["arguments"]["text"] for call in called(recorded[0], "name")]
+    assert texts == ["a text", None, ""]
 
 
 def test_library_functions(recorded: tuple[Path, bool]) -> None:

@@ -224,14 +224,16 @@ def test_a_task_that_waits_inside_a_wait(tmp_path: Path) -> None:
     created = {
         row.words[2] for row in events(tmp_path / "trace.zst", "task_create") if row.words[1] & TaskFlag.TASKWAIT
     }
-    told = Counter(row.words[3] for row in events(tmp_path / "trace.zst", "task_dependence") if row.words[3] in created)
+    dependences = Counter(
+        row.words[3] for row in events(tmp_path / "trace.zst", "task_dependence") if row.words[3] in created
+    )
     over = [
         row.words[3]
         for row in events(tmp_path / "trace.zst", "task_schedule")
         if row.words[1] == TaskStatus.TASKWAIT_COMPLETE
     ]
     assert len(created) == 180
-    assert told == dict.fromkeys(created, 1)
+    assert dependences == dict.fromkeys(created, 1)
     assert sorted(over) == sorted(created)
 
 

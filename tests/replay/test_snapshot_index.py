@@ -283,8 +283,8 @@ def test_what_cannot_be_indexed_is_refused_and_stays_as_it_is(
         str(tmp_path): "is no regular file",
     }.items():
         assert main(["index", name]) == 1
-        told = capsys.readouterr().err
-        assert why in told and told.count("\n") == 1
+        message = capsys.readouterr().err
+        assert why in message and message.count("\n") == 1
     assert path.read_bytes() == whole and cut.read_bytes() == whole[:-30]
     path.chmod(0o640)
     link.symlink_to(path)

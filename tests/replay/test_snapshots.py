@@ -141,13 +141,13 @@ def test_replay_that_is_told_its_end_while_it_runs(
         (low, start), (high, stop) = (0, None), rng.choice(cuts)
         if rng.random() < 0.5 and high > min(seen for seen, _ in cuts):
             low, start = rng.choice([cut for cut in cuts if cut[0] < high])
-        told = rng.choice(places)
+        asked_at = rng.choice(places)
         replay = Replay(trace.reader, trace.program, rng.choice((1, 8)), start=start)
         found: list[Event] = []
         answer: bool | None = None
         for events in replay.batches():
             found += events_of_batches([events])
-            if answer is None and low + len(found) >= told:
+            if answer is None and low + len(found) >= asked_at:
                 answer = replay.stop_at(stop)
                 assert low + len(found) <= high if answer else low + len(found) >= high
         assert found == expected[low : high if answer else None]

@@ -143,7 +143,7 @@ def test_the_fixture_in_as_many_segments_as_are_asked_for(count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "window", "told"),
+    ("name", "window", "message"),
     [
         (
             "memory_errors",
@@ -156,10 +156,10 @@ def test_the_fixture_in_as_many_segments_as_are_asked_for(count: int) -> None:
         ("camp", {"thread": 0}, "A window is not analysed in segments: leave out --segments."),
     ],
 )
-def test_what_is_not_analysed_in_segments_is_refused(name: str, window: Any, told: str) -> None:
+def test_what_is_not_analysed_in_segments_is_refused(name: str, window: Any, message: str) -> None:
     with pytest.raises(TracekitError) as raised:
         api.analyze_all(FIXTURE, {name: make_options(load(name).Options, {})}, 2, window=window, segments=2)
-    assert str(raised.value) == told
+    assert str(raised.value) == message
 
 
 def test_an_error_in_a_segment_is_told_and_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

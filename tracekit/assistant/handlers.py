@@ -1,6 +1,6 @@
 """The tools as the server calls them: their names, what their arguments mean, and one question at a time.
 
-The docstring of a handler is what the client is told of the tool. tracekit/assistant/tools.py has the answers.
+The docstring of a handler is what the client reads of the tool. tracekit/assistant/tools.py has the answers.
 """
 
 from __future__ import annotations
@@ -145,14 +145,14 @@ class Handlers:
             try:
                 return await anyio.to_thread.run_sync(partial(tool, *arguments))
             except TracekitError as error:
-                told = error  # raised in here it would be one of a group of exceptions
+                failure = error  # raised in here it would be one of a group of exceptions
             finally:
                 group.cancel_scope.cancel()
-        raise told
+        raise failure
 
 
 async def _report(context: Context[Any, Any]) -> None:
-    """Tell the client now and then what is done, if it asked to be told."""
+    """Tell the client now and then what is done, if it asked for that."""
     began = time.monotonic()
     while True:
         await anyio.sleep(REPORT_PERIOD)

@@ -298,8 +298,10 @@ def _elsewhere(row: Json, contexts: Mapping[str, Counter[str]]) -> list[str]:
     if len(verdicts) < 2:
         return []
     ranked = sorted(verdicts, key=VERDICTS.index)
-    told = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in ranked)
-    return [f"one of {verdicts.total()} contexts of this loop: {told}; advice and source have the worst, {ranked[-1]}"]
+    counts = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in ranked)
+    return [
+        f"one of {verdicts.total()} contexts of this loop: {counts}; advice and source have the worst, {ranked[-1]}"
+    ]
 
 
 def _dependence_lines(row: Json, report: Json) -> list[str]:

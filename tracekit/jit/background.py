@@ -28,7 +28,7 @@ _all: list[Worker] = []
 
 
 def code_of(kernel: Kernel[..., Any], kinds: Sequence[Hashable]) -> bytes | None:
-    """The code of a kernel (native_code.code_of) for arguments of these kinds (values.told).
+    """The code of a kernel (native_code.code_of) for arguments of these kinds (values.kind_and_words).
 
     None if another process cannot make it: of a kernel that is not tracekit's own, or that does not compile. Raises
     EndedError if this process ends.

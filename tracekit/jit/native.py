@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracekit.jit import object_cache
 from tracekit.jit.cache import CHECKS_ALL_BOUNDS, CHECKS_BOUNDS, digest, name_of, stamp, versions
-from tracekit.jit.values import UnknownTypeError, told
+from tracekit.jit.values import UnknownTypeError, kind_and_words
 
 if TYPE_CHECKING:
     from tracekit.jit.kernel import Kernel
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 RUN = "run"
 """The function that is called."""
 
-Told = tuple[Hashable, bytes]
+KindAndWords = tuple[Hashable, bytes]
 
 
 class Code(NamedTuple):
@@ -73,14 +73,14 @@ class NativeKernel:
     def call(self, arguments: Sequence[Any]) -> Any:
         """Run it."""
         try:
-            tell = [told(argument) for argument in arguments]
+            described = [kind_and_words(argument) for argument in arguments]
         except UnknownTypeError:
             return self._kernel.dispatcher(*arguments)
-        code = self.code_for(tuple(kind for kind, _ in tell), arguments)
+        code = self.code_for(tuple(kind for kind, _ in described), arguments)
         if code is None:
             return self._kernel.dispatcher(*arguments)
         results = code.room()
-        problem = code.run(b"".join([words for _, words in tell]), results)
+        problem = code.run(b"".join([words for _, words in described]), results)
         if problem:
             _raise(problem)
         return code.result(results)
@@ -96,7 +96,7 @@ class NativeKernel:
     def begin(self, arguments: Sequence[Any]) -> None:
         """Have another process compile the code for such arguments, if it is not there, while this thread goes on."""
         try:
-            kinds = tuple(told(argument)[0] for argument in arguments)
+            kinds = tuple(kind_and_words(argument)[0] for argument in arguments)
         except UnknownTypeError:
             return
         if kinds not in self._codes and kinds not in self._coming and not object_cache.has(self._key(kinds)):
@@ -112,7 +112,7 @@ class NativeKernel:
         with (
             contextlib.suppress(Exception),
             one_process(key),
-        ):  # who needs the code compiles it then, and is told why not
+        ):  # who needs the code compiles it then, and raises what is wrong
             whole = object_cache.read(key) or self._made_beside(key, kinds)
             if whole is not None:
                 self._codes[kinds] = _loaded(whole)
@@ -160,7 +160,7 @@ class NativeKernel:
 
 
 def key_of_code(kernel: Kernel[..., Any], kinds: Hashable) -> str:
-    """What the code of a kernel depends on, for arguments of these kinds (values.told)."""
+    """What the code of a kernel depends on, for arguments of these kinds (values.kind_and_words)."""
     from tracekit.jit.machine_code import target
 
     function = kernel.function
@@ -200,7 +200,7 @@ def _raise(problem: int) -> None:
 
 
 class Caller:
-    """Calls a kernel again and again: what it is told of a tuple, array or number that stays the same is told once.
+    """Calls a kernel again and again: a tuple, array or number that stays the same is described once.
 
     It keeps the arguments of the last call alive. An array's shape and memory must stay what they were then.
     """
@@ -208,7 +208,7 @@ class Caller:
     def __init__(self, kernel: Any) -> None:
         self._kernel: Kernel[..., Any] = kernel
         self._last: list[Any] = []
-        self._known: list[Told] = []
+        self._known: list[KindAndWords] = []
         self._code: Code | None = None
         self._results: Any = None
 
@@ -221,12 +221,12 @@ class Caller:
         for number, argument in enumerate(arguments):
             if argument is not last[number]:
                 try:
-                    tell = told(argument)
+                    described = kind_and_words(argument)
                 except UnknownTypeError:
                     return self._kernel.dispatcher(*arguments)
-                if tell[0] != known[number][0]:
+                if described[0] != known[number][0]:
                     self._code = None
-                known[number], last[number] = tell, argument
+                known[number], last[number] = described, argument
         code = self._code
         if code is None:
             code = self._find(arguments)
@@ -238,7 +238,7 @@ class Caller:
         return code.result(self._results)
 
     def _find(self, arguments: Sequence[Any]) -> Code | None:
-        """The code for arguments that have been told; None if only Numba can call it."""
+        """The code for arguments that have been described; None if only Numba can call it."""
         if self._kernel.is_native:
             self._code = self._kernel.native.code_for(tuple(kind for kind, _ in self._known), arguments)
             self._results = self._code and self._code.room()

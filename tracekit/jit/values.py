@@ -35,7 +35,7 @@ class UnknownTypeError(TypeError):
     """A value that only Numba knows how to hand to a kernel."""
 
 
-def told(value: Any) -> tuple[Hashable, bytes]:
+def kind_and_words(value: Any) -> tuple[Hashable, bytes]:
     """What Numba's type of `value` depends on, and the words of its LLVM arguments, eight bytes each.
 
     Raises UnknownTypeError for what is neither an array nor a number, None, or a tuple of such.
@@ -43,7 +43,7 @@ def told(value: Any) -> tuple[Hashable, bytes]:
     if type(value) is np.ndarray:
         return _of_array(value)
     if isinstance(value, tuple):
-        parts = [told(part) for part in value]
+        parts = [kind_and_words(part) for part in value]
         kinds = tuple(kind for kind, _ in parts)
         return (_name_of(type(value)), kinds), b"".join(words for _, words in parts)
     if value is None:
@@ -80,7 +80,7 @@ def _of_number(value: Any) -> tuple[Hashable, bytes]:
 
 
 def example(kind: Any) -> Any:
-    """Some value that `told` says this kind of: what Numba infers a type from, where the value itself is not.
+    """Some value that `kind_and_words` says this kind of: what Numba infers a type from, where the value itself is not.
 
     Raises ImportError for a class that is not tracekit's own: to import somebody's module may do anything.
     """

@@ -43,7 +43,7 @@ def of_run(error: Exception) -> str | None:
         or not _is_authors(frames[-1].filename)
     ):
         return None  # not raised by compiled code
-    return _told(error, frames[-1])
+    return _raised_in(error, frames[-1])
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def of_author(module: object, name: str) -> Iterator[None]:
 def of_file(file: str | None, error: Exception) -> str | None:
     """What was raised, and the innermost line of `file` on its way; None if it did not pass through the file."""
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    return _told(error, own[-1]) if own else None
+    return _raised_in(error, own[-1]) if own else None
 
 
 def of_place(error: Exception, file: str, line: int) -> str:
@@ -72,7 +72,7 @@ def of_place(error: Exception, file: str, line: int) -> str:
     return reason + _shown(file, line)
 
 
-def _told(error: Exception, frame: traceback.FrameSummary) -> str:
+def _raised_in(error: Exception, frame: traceback.FrameSummary) -> str:
     return of_place(error, frame.filename, frame.lineno or 0)
 
 

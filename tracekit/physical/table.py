@@ -50,8 +50,8 @@ class PageFrames:
 
 def read_page_frames(trace: TraceReader) -> PageFrames | None:
     """The page frames of a trace, None if its snapshots have none (`record --physical`)."""
-    told = [json.loads(trace.payload(frame)) for frame in frames_of(trace.frames, b"MAPS")]
-    changes = [FrameChanges(each["time"], each["frames"]) for each in told if "frames" in each]
+    snapshots = [json.loads(trace.payload(frame)) for frame in frames_of(trace.frames, b"MAPS")]
+    changes = [FrameChanges(each["time"], each["frames"]) for each in snapshots if "frames" in each]
     return page_frames(changes) if changes else None
 
 

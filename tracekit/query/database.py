@@ -69,7 +69,7 @@ class Database:
         self._running = self._connection
         self._filled: set[str] = set()
         self._schemas: set[str] = set()
-        with _told():
+        with _in_one_sentence():
             for entry in ENTRIES.values():
                 self._define(entry)
             self._connection.execute("SET lock_configuration = true")
@@ -80,7 +80,7 @@ class Database:
         Raises QueryError for what is wrong with the query, TracekitError if the run lacks what it needs.
         """
         self.prepare(sql)
-        with _told(), self._connection.cursor() as cursor:
+        with _in_one_sentence(), self._connection.cursor() as cursor:
             self._running = cursor
             self._with_schemas(lambda: interruptible(cursor, lambda: cursor.execute(sql)))
             names, types = zip(*((entry[0], str(entry[1])) for entry in cursor.description or ()))
@@ -90,14 +90,14 @@ class Database:
 
     def prepare(self, sql: str) -> None:
         """Analyse the trace for the tables that a query names, and fill them. Raises as :meth:`query`."""
-        with _told():
+        with _in_one_sentence():
             statements = self._connection.extract_statements(sql)
         if len(statements) != 1:
             raise QueryError("There is no query." if not statements else "That is several queries; ask one at a time.")
         kind = statements[0].type.name
         if kind not in READING:
             raise QueryError(f"Queries only read: SELECT, DESCRIBE, SUMMARIZE, PIVOT, not {kind}.")
-        with _told():
+        with _in_one_sentence():
             found = named(self._connection, sql)
         if found.unseen:
             raise QueryError(f"{found.unseen}() is not for tables that are filled as queries name them.")
@@ -169,7 +169,7 @@ class Database:
         """Make the tables of a module's result as they are, MODULE.TABLE, with the columns of Profile.to_dataframe."""
         self.run.need([module])
         self._schemas.add(module)
-        with _told():
+        with _in_one_sentence():
             self._connection.execute(f"CREATE SCHEMA {quoted(module)}")
             for name, columns, rows in raw_tables(self.run.report(module)):
                 place = f"{quoted(module)}.{quoted(name)}"
@@ -181,13 +181,13 @@ class Database:
     def _insert(self, place: str, columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> None:
         self._connection.register(_ROWS, as_arrays(columns, rows))
         cells = ", ".join(expression(column) for column in columns)
-        with _told():
+        with _in_one_sentence():
             self._connection.execute(f"INSERT INTO {place} SELECT {cells} FROM {quoted(_ROWS)}")
         self._connection.unregister(_ROWS)
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _in_one_sentence() -> Iterator[None]:
     """DuckDB's errors as one sentence."""
     import duckdb
 

@@ -84,11 +84,13 @@ def _row(what: str, row: Json, style: Style) -> list[str]:
     sign = style(SIGN[what], COLOUR[what])
     tail = ""
     if what != "changed":
-        told = [
-            f"{column} {cell(row[column])}" for column in TOLD if column in row and not isinstance(row[column], list)
+        facts = [
+            f"{column} {cell(row[column])}"
+            for column in SHOWN_COLUMNS
+            if column in row and not isinstance(row[column], list)
         ]
-        told += [f"scope {scope_name(row['scope'])}"] if "scope" in row else []
-        tail = f"  ({', '.join(told)})" if told else ""
+        facts += [f"scope {scope_name(row['scope'])}"] if "scope" in row else []
+        tail = f"  ({', '.join(facts)})" if facts else ""
     lines = [f"{sign} {label(row)}{tail}"]
     lines += [f"    {text}" for text in _contexts(row)]
     if what == "changed":
@@ -98,7 +100,7 @@ def _row(what: str, row: Json, style: Style) -> list[str]:
     return lines
 
 
-TOLD = ("verdict", "accesses", "count", "pattern", "objects", "bytes")
+SHOWN_COLUMNS = ("verdict", "accesses", "count", "pattern", "objects", "bytes")
 """Columns that say in short what a new row, or one that is gone, holds."""
 
 

@@ -179,8 +179,8 @@ def short_context(context: Json | None) -> str:
 
 def what_if_cells(row: Json) -> tuple[str, ...]:
     """Work and span if something is faster."""
-    told = ", ".join(f"{clipped(each['name'])} {each['factor']:g} times" for each in row["faster"])
-    return cell(row["work"]), cell(row["span"]), f"{parallelism(row):.2f}", told
+    faster = ", ".join(f"{clipped(function['name'])} {function['factor']:g} times" for function in row["faster"])
+    return cell(row["work"]), cell(row["span"]), f"{parallelism(row):.2f}", faster
 
 
 # -- the picture ---------------------------------------------------------------------------------------
@@ -232,8 +232,8 @@ def svg(result: Json) -> str:
         parts += _row(number, row, most)
     if len(tasks) > len(kept):
         left = tasks[len(kept) :]
-        told = f"... and {sum(row['count'] for row in left):,} tasks in {counted(len(left), 'more group')}"
-        parts.append(f'<text x="{ARCS}" y="{MARGIN + HEIGHT * len(kept) + 14}">{told}</text>')
+        rest = f"... and {sum(row['count'] for row in left):,} tasks in {counted(len(left), 'more group')}"
+        parts.append(f'<text x="{ARCS}" y="{MARGIN + HEIGHT * len(kept) + 14}">{rest}</text>')
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -286,11 +286,11 @@ def _arc(source: int, destination: int, edge: Json, rows: int) -> str:
     thick = 1 + math.log10(max(edge["count"], 1))
     dashes = ' stroke-dasharray="4 3"' if destination <= source else ""
     x = ARCS - 6
-    told = f"{edge['kind']}: {edge['count']:,}"
+    title = f"{edge['kind']}: {edge['count']:,}"
     return (
         f'<path d="M{x} {first}C{x - reach:.0f} {first} {x - reach:.0f} {last} {x} {last}" fill="none" '
         f'stroke="{COLOURS[edge["kind"]]}" stroke-width="{thick:.1f}" opacity="0.75"{dashes}>'
-        f"<title>{escape(told)}</title></path>"
+        f"<title>{escape(title)}</title></path>"
     )
 
 
@@ -300,13 +300,13 @@ def _row(number: int, row: Json, most: int) -> list[str]:
     place = context_text(group["begins"])
     if len(place) > LONGEST:
         place = f"...{place[-LONGEST:]}"
-    told = f"{row['count']:,} {group['kind']} {place}"
+    label = f"{row['count']:,} {group['kind']} {place}"
     whole = (
         f"{group['kind']}, begins {context_text(group['begins'])}, thread created {context_text(group['created'])}: "
         f"{row['count']:,} nodes, work {row['work']:,}, on the critical path {row['critical_work']:,}"
     )
     weight = ' font-weight="bold"' if row["on_critical_path"] else ""
-    parts = [f'<text x="{ARCS}" y="{y + 14}"{weight}>{escape(told)}<title>{escape(whole)}</title></text>']
+    parts = [f'<text x="{ARCS}" y="{y + 14}"{weight}>{escape(label)}<title>{escape(whole)}</title></text>']
     for column, colour in (("work", "#bbb"), ("critical_work", "#b30000")):
         bar = (BARS - 80) * row[column] / most
         if row[column]:

@@ -213,10 +213,10 @@ class Replay:
         if start is not None:
             self._go_on_from(start, source, program)
 
-    def batches(self, told: bool = True) -> Generator[Batch, None, None]:
-        """All events of the trace; see :class:`Batch`. `told`: whether this is a step of the work (progress.py)."""
+    def batches(self, show_progress: bool = True) -> Generator[Batch, None, None]:
+        """All events of the trace; see :class:`Batch`. `show_progress`: whether this is a step of progress.py."""
         try:
-            with progress.step("replaying", self.records, self.position) if told else nullcontext():
+            with progress.step("replaying", self.records, self.position) if show_progress else nullcontext():
                 yield from self._batches()
         finally:
             if self.compiled is not None:

@@ -120,7 +120,7 @@ def _standing(trace: TraceReader, program: Program, start: Snapshot | None, stop
     """Where a replay from one snapshot to the place of another stands at its end."""
     replay = Replay(trace, program, snapshots.BATCH, columns=(), start=start, stop=stop)
     seen = start.accesses if start is not None else 0
-    for events in replay.batches(told=False):
+    for events in replay.batches(show_progress=False):
         seen += sum(int(np.count_nonzero(events.kind == code)) for code in ACCESSES)
     return replay.snapshot(seen)
 

@@ -65,7 +65,7 @@ class PassAhead:
 
     def __init__(self, segments: Mapping[str, Segments], runners: Mapping[str, CallbackRunner], replay: Replay) -> None:
         self._segments, self._runners, self._replay = segments, runners, replay
-        self._batches = replay.batches(told=False)
+        self._batches = replay.batches(show_progress=False)
 
     def close(self) -> None:
         """Go no further."""

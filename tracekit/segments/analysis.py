@@ -4,7 +4,7 @@ The pass ahead runs in the calling thread, to where the last segment begins. Whe
 their order. All that is computed in kernels, which other threads do not wait for.
 
 Where segments begin may be said; each then waits for the pass ahead to come to its end. Otherwise there are as many as
-threads: each begins as soon as its beginning is known, and is told its end when the pass ahead has come so far that, by
+threads: each begins as soon as its beginning is known, and learns its end when the pass ahead has come so far that, by
 what both have done so far, all will be over at the same time. If an earlier analysis has kept what segments begin with
 (start_cache.py), there is no pass ahead.
 """
@@ -230,7 +230,7 @@ class SegmentedAnalysis:
                     runner.begin(replay.example())
                 begun = replay.position()
                 replay.compiled = paths_for(self.trace, runners.values(), self._work, self._records - begun)
-                with closing(replay.batches(told=False)) as batches:
+                with closing(replay.batches(show_progress=False)) as batches:
                     for batch in batches:
                         if self._is_over.is_set():
                             break

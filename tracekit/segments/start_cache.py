@@ -33,10 +33,10 @@ class StartCache:
         self._made: list[bytes] = []
         self._found: list[bytes] = []
         if self._may_keep:
-            told = [(segments[name].beginnings or "").encode() for name in self._names]
+            beginnings = [(segments[name].beginnings or "").encode() for name in self._names]
             code = [digest(Path(sys.modules[type(segments[name]).__module__].__file__ or "")) for name in self._names]
             code.append(digest(Path(__file__)))
-            parted = [trace.content_hash.encode(), str(parts).encode(), *told, *(part.encode() for part in code)]
+            parted = [trace.content_hash.encode(), str(parts).encode(), *beginnings, *(part.encode() for part in code)]
             self._key = f"beginnings-{object_cache.key_of(parted)}"
             data = object_cache.read(self._key)
             self._found = [] if data is None else deserialized(data)

@@ -80,7 +80,7 @@ def analysed(trace: TraceReader, program: Program, modules: Mapping[str, Analysi
     end = item.stop.records if item.stop is not None else records_of(trace)
     replay.compiled = paths_for(trace, runners.values(), work_for(trace, program, modules.values()), end - begun)
     with progress.step("replaying", end - begun, lambda: replay.position() - begun):
-        for batch in replay.batches(told=False):
+        for batch in replay.batches(show_progress=False):
             for each in runners.values():
                 each.feed(batch, 0)
     workers = {name: each.worker for name, each in runners.items()}

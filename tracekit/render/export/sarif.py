@@ -150,8 +150,8 @@ def _leaks(rows: list[Json], places: _Places) -> Iterator[Json]:
 def _race(row: Json, places: _Places) -> Json:
     """At its second access, where it showed; the first one is related to it."""
     first, second = row["first"], row["second"]
-    told = f"{first['access']} and {second['access']}, {_order(row)}"
-    text = f"Race on {object_name(row['object'])}, byte {row['offset']}: {told}."
+    accesses = f"{first['access']} and {second['access']}, {_order(row)}"
+    text = f"Race on {object_name(row['object'])}, byte {row['offset']}: {accesses}."
     key = as_key(
         {end: row[end]["instruction"] for end in ("first", "second")} | {"object": row["object"]},
         ("first", "second", "object"),

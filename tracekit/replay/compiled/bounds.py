@@ -79,7 +79,7 @@ def found(number: int, table: str) -> int:
     return number * len(NAMES) + NAMES.index(table) + 1
 
 
-def error_of(told: int) -> OutsideTableError:
+def error_of(code: int) -> OutsideTableError:
     """The error for what stands there."""
-    number, table = divmod(told - 1, len(NAMES))
+    number, table = divmod(code - 1, len(NAMES))
     return OutsideTableError(f"The code of path {number} reaches outside of its {NAMES[table]}.")

@@ -283,8 +283,8 @@ class CompiledPaths:
             own.describe(arguments, tuple(levels for _, _, levels, _ in given))
             own.words[machine.BUDGET] = (BUDGET if library.handled.has_budget else PAUSE) + reserve
             status = int(library.replay(own.address, self._paths.ctypes.data, len(self._paths), reserve))
-            if told := int(own.words[machine.RAISED]):
-                raise self._failure(*exceptions.exception_at(told))
+            if raised := int(own.words[machine.RAISED]):
+                raise self._failure(*exceptions.exception_at(raised))
             if outside := int(own.words[machine.OUTSIDE]):
                 raise bounds.error_of(outside)
             for sink in self.sinks:

@@ -14,7 +14,7 @@ import zstandard
 from tracekit.jit import object_cache
 from tracekit.jit.background import recipe_of
 from tracekit.jit.native import key_of_code
-from tracekit.jit.values import example, leaves, told
+from tracekit.jit.values import example, kind_and_words, leaves
 from tracekit.jit.worker import Worker
 
 
@@ -34,7 +34,7 @@ class NumbaFunction:
 
         What is tracekit's own is kept for other replays, which then need no Numba.
         """
-        kinds = tuple(told(argument)[0] for argument in arguments)
+        kinds = tuple(kind_and_words(argument)[0] for argument in arguments)
         if not kernel.is_native:  # it stands in no file, or depends on more than that
             return cls._made(kernel, arguments, kinds, worker)
         key = f"bitcode-{key_of_code(kernel, kinds)}"
@@ -81,7 +81,7 @@ class NumbaFunction:
 
 
 def _of_kinds(find: Callable[..., Any], what: Sequence[Any], kinds: Sequence[Any]) -> NumbaFunction:
-    """What another process does: `find` the kernel; the kinds of its arguments are as `told` by values.py."""
+    """What another process does: `find` the kernel; the kinds of its arguments are as `kind_and_words` gives them."""
     return NumbaFunction.of(find(*what), [example(kind) for kind in kinds])
 
 
@@ -134,7 +134,7 @@ class Constants:
         self._lengths = {length: f"ptrtoint (ptr @length{number} to i64)" for number, length in enumerate(lengths)}
         self.addresses = {name: start for start, name in names.items()}
         self.addresses |= {f"length{number}": length for number, length in enumerate(lengths)}
-        """Symbol -> address: what has to be told when the code is loaded."""
+        """Symbol -> address: what has to be bound when the code is loaded."""
 
     def text(self, value: Any) -> Iterator[str]:
         """The LLVM arguments that Numba makes of `value`, a part of what this was made with."""

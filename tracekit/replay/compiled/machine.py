@@ -73,8 +73,8 @@ class Machine:
         if len(lasting) != len(self._lasting) or not all(map(_is_same, lasting, self._lasting)):
             self._describe_all(arguments, moving)
         _, stream, _, _, ids, words, cursor, limit = arguments
-        told = [(leaf or 0) & ALL_BITS for part in (ids, words, cursor, limit) for leaf in leaves(part)]
-        self.words[self._ids : self._ids + len(told)] = np.array(told, np.uint64).view(np.int64)
+        described = [(leaf or 0) & ALL_BITS for part in (ids, words, cursor, limit) for leaf in leaves(part)]
+        self.words[self._ids : self._ids + len(described)] = np.array(described, np.uint64).view(np.int64)
         top = int(stream.scalars[layouts.TOP])
         self.words[FRAME] = self.words[FRAMES] + top * stream.frames.itemsize if top >= 0 else 0
         self.words[[IDS, WORDS, RECORDS]] = _address(ids), _address(words), len(ids)
@@ -82,10 +82,10 @@ class Machine:
         self._kept = (ids, words)
 
     def _describe_all(self, arguments: Sequence[Any], moving: Sequence[Any]) -> None:
-        told = [(leaf or 0) & ALL_BITS for part in (*arguments, *moving) for leaf in leaves(part)]
-        if len(told) + ARGUMENTS != len(self.words):
-            self.words = np.concatenate([self.words[:ARGUMENTS], np.zeros(len(told), np.int64)])
-        self.words[ARGUMENTS:] = np.array(told, np.uint64).view(np.int64)
+        described = [(leaf or 0) & ALL_BITS for part in (*arguments, *moving) for leaf in leaves(part)]
+        if len(described) + ARGUMENTS != len(self.words):
+            self.words = np.concatenate([self.words[:ARGUMENTS], np.zeros(len(described), np.int64)])
+        self.words[ARGUMENTS:] = np.array(described, np.uint64).view(np.int64)
         self._ids = ARGUMENTS + sum(1 for part in arguments[:IDS_ARGUMENT] for _ in leaves(part))
         _, stream, _, out, _, _, cursor, _ = arguments
         own = {
