@@ -26,7 +26,6 @@ class Nearest:
     def __init__(self, program: Tables) -> None:
         self.program = program
         self._op_block = np.repeat(np.arange(len(program.blocks)), program.blocks["ops"].astype(np.int64))
-        self._block_ops = np.concatenate([[0], np.cumsum(program.blocks["ops"].astype(np.int64))])
 
     def has_line(self, location: int) -> bool:
         """Does a row of ``locations`` (or NONE) say a line?"""
