@@ -14,7 +14,7 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import tracekit
@@ -57,6 +57,19 @@ def test_random_accesses_with_buffers_of_any_size(
         parts = [bytes(part) for part in export.exported(made, export.FORMATS[name])]  # the next one overwrites it
     assert all(len(part) <= buffer for part in parts)
     assert b"".join(parts) == written(name, [row for batch in batches for row in batch])  # type: ignore[misc]
+
+
+@given(st.lists(st.tuples(st.integers(0, 1 << 17), st.integers(0, 16) | st.integers(32_760, 140_000)), max_size=4))
+@example([(0x1234, 1 << 19), (0x8000, 8)])  # a copy of half a megabyte, as `realloc` makes
+def test_dinero_keeps_16_bits_of_a_size(accesses: list[tuple[int, int]]) -> None:
+    addresses, sizes = np.array(accesses, np.uint64).reshape(-1, 2).T.copy()
+    kinds = np.full(len(accesses), CODE["load"], np.uint8)
+    batch = SimpleNamespace(kind=kinds, subject=np.ones(len(accesses), np.uint32), address=addresses, size=sizes)
+    text = b"".join(export.exported([batch], export.FORMATS["xdin"]))
+    assert text == written("xdin", [(CODE["load"], 1, *access) for access in accesses])
+    lines = [[int(number, 16) for number in line.split()[1:]] for line in text.splitlines()]
+    assert sum(size for _, size in lines) == sum(size for _, size in accesses)
+    assert all(0 < size < 1 << 16 for _, size in lines)
 
 
 WHOLE = [name for name, form in export.FORMATS.items() if form.last == 2**64 - 1]

@@ -88,7 +88,9 @@ def _counter(instruction: int) -> int:
 def _records(form: str, code: int, instruction: int, address: int, size: int) -> Iterator[bytes]:
     is_store = code == CODE["store"]
     if form == "xdin":
-        yield f"{'w' if is_store else 'r'} {address:x} {size:x}\n".encode()
+        starts = list(pieces(address, size, 32768)) if size > 32768 else [address]
+        for start, end in zip(starts, [*starts[1:], address + size]):
+            yield f"{'w' if is_store else 'r'} {start:x} {end - start:x}\n".encode()
     if form == "lackey-i":
         yield f"I  {_counter(instruction):08x},4\n".encode()
     if form in ("lackey", "lackey-i"):
