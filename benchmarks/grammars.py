@@ -24,7 +24,7 @@ import tracekit
 import tracekit.whomp
 from tracekit.jit.kernel import kernel
 from tracekit.whomp.grammar import Written, empty_grammar
-from tracekit.whomp.kernels.pending import append, append_all
+from tracekit.whomp.kernels.pending import append, append_all, flush
 
 
 @kernel
@@ -36,6 +36,8 @@ def append_five(a: Any, b: Any, c: Any, d: Any, e: Any, streams: Any) -> None:
         append(c, streams[2, number], False)
         append(d, streams[3, number], False)
         append(e, streams[4, number], False)
+    for grammar in (a, b, c, d, e):
+        flush(grammar)
 
 
 def streams_of(trace: str, most: int) -> Any:

@@ -13,7 +13,7 @@ from tests.naive.sequitur import Bodies, Sequitur, broken, expansion
 from tracekit.containers.kernels.arena import USED
 from tracekit.jit.kernel import kernel
 from tracekit.whomp.grammar import Rules, Written, empty_grammar
-from tracekit.whomp.kernels.pending import append
+from tracekit.whomp.kernels.pending import CLOSED_EACH, append, flush
 
 ENDLESS = 1 << 62
 
@@ -25,7 +25,7 @@ def append_all(grammar: Any, stream: Any, block: Any) -> None:
         append(grammar, stream[time], (time + 1) % block == 0)
 
 
-def written(stream: list[int], block: int = ENDLESS) -> Written:
+def written(stream: Any, block: int = ENDLESS) -> Written:
     grammar = empty_grammar()
     append_all(grammar, np.array(stream, np.int64), block)
     return Written.of(grammar)
@@ -82,6 +82,22 @@ def test_blocks(stream: list[int], block: int) -> None:
     assert [value for values in made.expanded() for value in values.tolist()] == stream
     assert made.length == len(stream)
     assert sum(1 for _ in made.blocks()) == -(-len(stream) // block)
+
+
+def test_rules_are_numbered_alike_however_many_values_wait() -> None:
+    """While a rule is followed it is not made: that ends where it always did, so that files stay the same."""
+    random = np.random.default_rng(0)
+    pieces = random.integers(0, 1000, (3, 300))
+    cuts = random.integers(0, 300, (1500, 2))
+    stream = np.concatenate([pieces[random.integers(3)][low : low + length] for low, length in cuts])
+    assert len(stream) > 2 * CLOSED_EACH
+    grammar = empty_grammar()
+    for start in range(0, len(stream), CLOSED_EACH):
+        append_all(grammar, stream[start : start + CLOSED_EACH], ENDLESS)
+        flush(grammar)
+    at_once, in_parts = written(stream), Written.of(grammar)
+    assert np.array_equal(at_once.written, in_parts.written)
+    assert np.array_equal(at_once.values, in_parts.values)
 
 
 def test_later_blocks_take_the_room_of_the_first() -> None:

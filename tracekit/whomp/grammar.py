@@ -23,8 +23,8 @@ MOST_VALUES = 1 << 28
 TASKS = 1 << 20
 OPEN_NODES = 8
 """Rules that a stream follows at once, one inside the other."""
-PENDING = 1 << 16
-"""Values that are appended at once: while they are, what one grammar needs is in the processor's caches."""
+PENDING = 1 << 19
+"""Values that are appended at once: while they are, what one grammar needs comes into the processor's caches, once."""
 SYMBOL_BYTES = 4
 VALUE_BYTES = 8
 CHUNK = 1 << 16

@@ -1,4 +1,4 @@
-"""Symbols are appended many thousand at a time, so that one grammar after the other has the processor's caches.
+"""Symbols are appended half a million at a time, so that one grammar after the other has the processor's caches.
 
 What a symbol needs lies all over memory: the cell and the row of its value, the bucket of its digram. Those of
 different symbols do not depend on one another, so each of these is asked for (prefetched) for the next symbols, one
@@ -22,6 +22,8 @@ from tracekit.whomp.kernels.writing import write
 
 AT_ONCE = 1 << 11
 """Symbols for which this is done: what they need fits a second-level cache."""
+CLOSED_EACH = 1 << 16
+"""Symbols after which no rule is followed any more: how rules are numbered does not depend on how many wait."""
 
 
 @inlined
@@ -54,7 +56,8 @@ def flush(grammar: Grammar) -> None:
         end = min(start + AT_ONCE, count)
         _prepare(grammar, start, end)
         _add(grammar, start, end)
-    close_all(grammar)
+        if end % CLOSED_EACH == 0 or end == count:
+            close_all(grammar)
 
 
 @kernel
