@@ -74,7 +74,7 @@ void ActivationKeeper::begin() {
       continue;
     }
     if (Keep.IsDeferred) {
-      Counts[BB] = count(BB);
+      Counts[BB] = countIterations(Keep, BB);
       continue;
     }
     IRBuilder<> AtHeader(BB, BB->begin());
@@ -142,7 +142,7 @@ void ActivationKeeper::path(IRBuilder<> &B, unsigned K, const BasicBlock *Next) 
 
 /// The loop's header gets two phis: the iteration, and the segment with which the one before ended.
 void ActivationKeeper::countQuietly(BasicBlock *Header) {
-  PHINode *Count = count(Header);
+  PHINode *Count = countIterations(Keep, Header);
   IRBuilder<> B(Header, Header->begin());
   B.SetCurrentDebugLocation(DebugLoc());
   PHINode *Last = B.CreatePHI(B.getInt64Ty(), pred_size(Header), "tk.last");
@@ -151,18 +151,6 @@ void ActivationKeeper::countQuietly(BasicBlock *Header) {
     Last->addIncoming(Keep.isInside(Header, Before) ? Segment : PoisonValue::get(B.getInt64Ty()), Before);
   }
   Quiet[Header] = {Count, Last};
-}
-
-PHINode *ActivationKeeper::count(BasicBlock *Header) {
-  IRBuilder<> B(Header, Header->begin());
-  B.SetCurrentDebugLocation(DebugLoc());
-  PHINode *Count = B.CreatePHI(B.getInt64Ty(), pred_size(Header), "tk.count");
-  B.SetInsertPoint(Header, Header->getFirstInsertionPt());
-  B.SetCurrentDebugLocation(DebugLoc());
-  Value *Next = B.CreateAdd(Count, B.getInt64(1));
-  for (BasicBlock *Before : predecessors(Header))
-    Count->addIncoming(Keep.isInside(Header, Before) ? Next : B.getInt64(0), Before);
-  return Count;
 }
 
 /// In a quiet loop the iteration before is kept here only, and where it ended.

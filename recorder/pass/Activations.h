@@ -51,7 +51,6 @@ private:
   void put(llvm::IRBuilder<> &B, llvm::Value *Word, unsigned At);
   llvm::Value *kept(llvm::IRBuilder<> &B, unsigned At);
   llvm::AllocaInst *shadow(unsigned At);
-  llvm::PHINode *count(llvm::BasicBlock *Header);
   /// Where the loop's iteration is kept, if it is.
   std::optional<unsigned> loopAt(const llvm::BasicBlock *Header) const;
   void end(llvm::IRBuilder<> &B, const llvm::Value *Address);

@@ -2,6 +2,7 @@
 #include "Resumes.h"
 
 #include "llvm/IR/CFG.h"
+#include "llvm/IR/IRBuilder.h"
 
 using namespace llvm;
 
@@ -37,6 +38,18 @@ Resumes describeResumes(const SegmentedFunction &S, const Regions &Paths, const 
   Self.blocks += S.Segments.size();
   Self.paths += S.Segments.size();
   return Out;
+}
+
+PHINode *countIterations(const Resumes &Keep, BasicBlock *Header) {
+  IRBuilder<> B(Header, Header->begin());
+  B.SetCurrentDebugLocation(DebugLoc());
+  PHINode *Count = B.CreatePHI(B.getInt64Ty(), pred_size(Header), "tk.count");
+  B.SetInsertPoint(Header, Header->getFirstInsertionPt());
+  B.SetCurrentDebugLocation(DebugLoc());
+  Value *Next = B.CreateAdd(Count, B.getInt64(1));
+  for (BasicBlock *Before : predecessors(Header))
+    Count->addIncoming(Keep.isInside(Header, Before) ? Next : B.getInt64(0), Before);
+  return Count;
 }
 
 } // namespace tracekit

@@ -45,4 +45,7 @@ struct Resumes {
 Resumes describeResumes(const SegmentedFunction &S, const Regions &Paths, const FunctionRows &Rows,
                         const llvm::LoopInfo &LI, Unit &U);
 
+/// Gives the loop of `Header` a register, a phi, that holds the iteration: 0 in the first one.
+llvm::PHINode *countIterations(const Resumes &Keep, llvm::BasicBlock *Header);
+
 } // namespace tracekit

@@ -256,18 +256,9 @@ void Twin::dropRegisters() {
 }
 
 void Twin::count(const BasicBlock *Header) {
-  if (Counters.count(Header))
-    return;
-  auto *BB = const_cast<BasicBlock *>(Header);
-  IRBuilder<> B(BB, BB->begin());
-  B.SetCurrentDebugLocation(DebugLoc());
-  PHINode *Count = B.CreatePHI(B.getInt64Ty(), pred_size(BB), "tk.count");
-  B.SetInsertPoint(BB, BB->getFirstInsertionPt());
-  B.SetCurrentDebugLocation(DebugLoc());
-  Value *Next = B.CreateAdd(Count, B.getInt64(1));
-  for (BasicBlock *Before : predecessors(BB))
-    Count->addIncoming(Keep.isInside(Header, Before) ? Next : B.getInt64(0), Before);
-  Counters[Header] = Count;
+  PHINode *&Count = Counters[Header];
+  if (!Count)
+    Count = countIterations(Keep, const_cast<BasicBlock *>(Header));
 }
 
 /// Two bodies need two tables for their computed gotos.
