@@ -114,3 +114,21 @@ def test_only_numbers_have_a_factor_and_from_zero_there_is_none() -> None:
     assert change(1, None) == {"before": 1, "after": None}
     assert change("a", "b") == {"before": "a", "after": "b"}
     assert change(3, 3) is None
+
+
+def test_the_traces_of_both_sides_are_named_also_of_merged_profiles() -> None:
+    def of(**report: Any) -> Profile:
+        return Profile({"module": "x", "options": {}, "result": {}, **report}, {}, True)
+
+    found = compare(of(trace="1"), of(traces=["2", "3"]))
+    assert (found["before"], found["after"]) == (["1"], ["2", "3"])
+
+
+def test_a_place_is_one_value_and_what_is_none_is_compared_part_by_part() -> None:
+    def changes(old: Any, new: Any) -> Any:
+        (changed,) = compared([{"loop": place(1), "part": old}], [{"loop": place(1), "part": new}])["changed"]
+        return changed["changes"]
+
+    assert list(changes(place(2), place(3))) == ["part"]
+    assert list(changes({"line": 2}, {"line": 3})) == ["part.line"], "a line alone is a number"
+    assert list(changes({"function": 2}, {"function": 3})) == ["part.function"]

@@ -80,8 +80,8 @@ def compare(before: Profile, after: Profile) -> dict[str, Any]:
             tables[name] = _compare_tables(old or [], new or [], _identity(rows), by_id if same_build else by_place)
     return {
         "module": before.module,
-        "before": _traces(before),
-        "after": _traces(after),
+        "before": before.traces,
+        "after": after.traces,
         **({"folders": folders} if (folders := shared_folders((before, after))) else {}),
         "matched_by": "id" if same_build else "place",
         "options_differ": before.report["options"] != after.report["options"],
@@ -96,10 +96,6 @@ def differ(difference: Json) -> bool:
     return bool(difference["values"]) or any(
         table["new"] or table["gone"] or table["changed"] for table in difference["tables"].values()
     )
-
-
-def _traces(profile: Profile) -> list[str]:
-    return list(profile.report["traces"]) if "traces" in profile.report else [str(profile.report.get("trace"))]
 
 
 def _identity(rows: Iterable[Any]) -> list[str]:

@@ -49,7 +49,7 @@ def merge(named: Mapping[str, Profile]) -> Profile:
     """
     for (name, profile), (other_name, other) in itertools.combinations(named.items(), 2):
         _check_pair(name, profile, other_name, other)
-    profiles = sorted(named.values(), key=_traces)
+    profiles = sorted(named.values(), key=lambda profile: profile.traces)
     first = profiles[0]
     images = min(profile.images for profile in profiles)  # they differ in addresses alone
     program = _program(first.module, images)
@@ -63,7 +63,7 @@ def merge(named: Mapping[str, Profile]) -> Profile:
     report: dict[str, Any] = {
         "tracekit": __version__,
         "module": first.module,
-        "traces": sorted(trace for profile in profiles for trace in _traces(profile)),
+        "traces": sorted(trace for profile in profiles for trace in profile.traces),
     }
     if folders := shared_folders(profiles):
         report["folders"] = folders
@@ -89,11 +89,6 @@ def shared_folders(profiles: Sequence[Profile]) -> dict[str, str]:
     return {key: value for key, value in first.items() if all(folders.get(key) == value for folders in others)}
 
 
-def _traces(profile: Profile) -> list[str]:
-    report = profile.report
-    return [str(trace) for trace in report["traces"]] if "traces" in report else [str(report.get("trace"))]
-
-
 def _check_pair(name: str, profile: Profile, other_name: str, other: Profile) -> None:
     if profile.module != other.module:
         raise TracekitError(f"{name} is a profile of {profile.module}, {other_name} one of {other.module}.")
@@ -102,7 +97,7 @@ def _check_pair(name: str, profile: Profile, other_name: str, other: Profile) ->
             raise TracekitError(
                 f"{where} does not say what build it is of: it was printed; write it with `tracekit analyze -o FILE`."
             )
-    twice = set(_traces(profile)) & set(_traces(other))
+    twice = set(profile.traces) & set(other.traces)
     if twice:
         raise TracekitError(f"{name} and {other_name} are both of the trace {min(twice)}, which would count twice.")
     if profile.build != other.build:

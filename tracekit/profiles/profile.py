@@ -47,6 +47,12 @@ class Profile:
         return str(self.report["module"])
 
     @property
+    def traces(self) -> list[str]:
+        """The hashes of the traces that it is of: one, or of a merged profile several, in order."""
+        several = self.report.get("traces")
+        return [str(self.report.get("trace"))] if several is None else [str(trace) for trace in several]
+
+    @property
     def result(self) -> dict[str, Any]:
         """The module's own part: tables (lists of rows) and single values by name."""
         result: dict[str, Any] = self.report["result"]
