@@ -70,6 +70,18 @@ COMMANDS: dict[str, Verb] = {
     "completion": Verb("tracekit.commands.completion", "Print a script that completes the command line in a shell."),
 }
 
+"""Name -> command, in the order of the help."""
+
+SECTIONS = {
+    "cc": "Record a run",
+    "analyze": "Analyse it",
+    "annotate": "Look at profiles",
+    "modules": "Modules",
+    "info": "Look into traces, and convert them",
+    "doctor": "This machine",
+}
+"""Command -> the title of the help's section that it begins."""
+
 
 class LazyGroup(click.Group):
     """Imports a command's module when that command is run, never to list it."""
@@ -100,9 +112,16 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the table of commands from their lines in COMMANDS."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, verb.help) for name, verb in COMMANDS.items()])
+        """Write the commands with their lines in COMMANDS, section by section."""
+        width = max(map(len, COMMANDS))
+        rows: dict[str, list[tuple[str, str]]] = {}
+        title = ""
+        for name, verb in COMMANDS.items():
+            title = SECTIONS.get(name, title)
+            rows.setdefault(title, []).append((name.ljust(width), verb.help))
+        for title, lines in rows.items():
+            with formatter.section(title):
+                formatter.write_dl(lines)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Offer commands and the options of all, without importing any."""

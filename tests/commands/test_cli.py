@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -52,8 +53,11 @@ def test_help_lists_every_command_and_imports_none() -> None:
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(probe)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    listed = [line.split()[0] for line in done.stdout.partition("Commands:")[2].splitlines() if line.strip()]
-    assert listed == list(cli.COMMANDS)
+    commands = done.stdout[done.stdout.index(f"{next(iter(cli.SECTIONS.values()))}:") :].splitlines()
+    assert [line.split()[0] for line in commands if line.startswith("  ")] == list(cli.COMMANDS)
+    assert [line.rstrip(":") for line in commands if line and line[0] != " "] == list(cli.SECTIONS.values())
+    columns = {re.match(r"  \S+ +", line).end() for line in commands if line.startswith("  ")}  # type: ignore[union-attr]
+    assert len(columns) == 1, "helps begin in one column"
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
