@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.naive import verdicts as naive
-from tests.naive.verdicts import Dependence, Scenario
+from tests.naive.scenario import Block, Context, Dependence, Loop, Op, Scenario
 from tests.verdicts import scenario_tables
 from tests.verdicts.test_verdicts_random import _add_dependences, scenarios
 from tracekit.dependence.merge import unite
@@ -149,10 +149,10 @@ def test_the_order_of_joining_does_not_matter(scenarios: list[Scenario]) -> None
 
 def test_counts_add_and_distances_keep_their_extremes() -> None:
     scenario = Scenario(
-        ops=[naive.Op("load", 0), naive.Op("store", 0)],
-        blocks=[naive.Block(0, 0), naive.Block(0)],
-        loops=[naive.Loop(0, 0)],
-        contexts=[naive.Context("root"), naive.Context("loop", 0, 0)],
+        ops=[Op("load", 0), Op("store", 0)],
+        blocks=[Block(0, 0), Block(0)],
+        loops=[Loop(0, 0)],
+        contexts=[Context("root"), Context("loop", 0, 0)],
         dependences=[Dependence("RAW", 1, 0, 0, 0, (0,), [(1, False, True)])],
         objects=["global"],
     )
@@ -173,8 +173,8 @@ def test_counts_add_and_distances_keep_their_extremes() -> None:
 
 def test_nodes_that_only_one_run_has_are_placed_in_canonical_order() -> None:
     scenario = Scenario(
-        contexts=[naive.Context("root"), naive.Context("loop", 0, 1), naive.Context("loop", 0, 0)],
-        loops=[naive.Loop(0, 0), naive.Loop(0, 0)],
+        contexts=[Context("root"), Context("loop", 0, 1), Context("loop", 0, 0)],
+        loops=[Loop(0, 0), Loop(0, 0)],
     )
     first, second = tables(scenario), tables(scenario)
     first, second = _only(first, [0, 1]), _only(second, [0, 2])

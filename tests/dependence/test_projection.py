@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
-from tests.naive.verdicts import Context, Dependence, Scenario
+from tests.naive.scenario import Context, Dependence, Scenario
 from tests.verdicts import scenario_tables
 from tests.verdicts.test_verdicts_random import scenarios
 from tracekit.dependence.profile import LISTED_OBJECTS

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
-from tests.naive.verdicts import WORK, Dependence, Node, Scenario, components, graph, place_of, usable_groups
+from tests.naive.scenario import Dependence, Node, Scenario
+from tests.naive.verdicts import WORK, components, graph, place_of, usable_groups
 
 Stage = tuple[bool, frozenset[int], frozenset[int]]
 """Whether it is parallel, its operations that work, and the recurrences among its phis."""

@@ -15,8 +15,8 @@ from tests.naive.reader import read as naive_read
 from tests.programs.running import compile_program
 from tests.programs.test_windows import Event, Recorded, located, place, recorded
 from tests.recorder.recording import build, record
-from tests.recorder.test_windows import good, info
 from tests.recorder.window_programs import CALLS
+from tests.recorder.window_traces import good, info
 from tracekit.formats.events import NONE
 
 ACCESSES = ("load", "store", "atomic_load", "atomic_store")

@@ -11,8 +11,8 @@ import pytest
 from tests.naive.reader import read as naive_read
 from tests.programs.running import replayed, run_here
 from tests.recorder.recording import record
-from tests.recorder.test_windows import good, info
 from tests.recorder.window_programs import filtered
+from tests.recorder.window_traces import good, info
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE
 from tracekit.recorder.window_filters import Filter, Of, of_table, parse, together

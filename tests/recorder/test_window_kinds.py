@@ -13,7 +13,7 @@ from tests.naive.reader import read as naive_read
 from tests.programs.running import TRACEKIT, replayed, run
 from tests.programs.test_random import _named
 from tests.recorder.recording import build
-from tests.recorder.test_windows import good, info
+from tests.recorder.window_traces import good, info
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE
 from tracekit.formats.image import OpKind

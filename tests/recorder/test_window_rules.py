@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.programs.running import run_here
 from tests.programs.test_windows import Event, located, place, recorded
 from tests.recorder.recording import build, record
-from tests.recorder.test_windows import good, info
 from tests.recorder.window_programs import CALLS
+from tests.recorder.window_traces import good, info
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder.window_events import Condition, Happening, Kind, condition
 from tracekit.recorder.window_rules import Asked, WindowRule, parse, read, sampled, together

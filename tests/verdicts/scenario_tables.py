@@ -1,4 +1,4 @@
-"""A scenario of ``tests/naive/verdicts.py`` as a Program's tables and a DependenceProfile."""
+"""A scenario of ``tests/naive/scenario.py`` as a Program's tables and a DependenceProfile."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.naive.verdicts import Answer, Scenario
+from tests.naive.scenario import Scenario
+from tests.naive.verdicts import Answer
 from tracekit.contexts.nodes import NODE, ContextKind
 from tracekit.dependence import profile as layout
 from tracekit.dependence.profile import DependenceKind, DependenceProfile

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.naive import advise as naive
-from tests.naive.verdicts import Scenario
+from tests.naive.scenario import Scenario
 from tests.verdicts import scenario_tables
 from tests.verdicts.test_verdicts_known import HEADER, LOOP, flow, list_walk, loop
 from tests.verdicts.test_verdicts_random import scenarios

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.naive.verdicts import Block, Context, Dependence, Loop, Op, Scenario
+from tests.naive.scenario import Block, Context, Dependence, Loop, Op, Scenario
 from tests.verdicts import scenario_tables
 from tests.verdicts.test_verdicts_random import scenarios
 from tracekit.dependence.profile import DependenceProfile

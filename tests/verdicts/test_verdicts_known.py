@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.naive import verdicts as naive
-from tests.naive.verdicts import Answer, Block, Context, Dependence, Loop, Op, Scenario, Variable
+from tests.naive.scenario import Block, Context, Dependence, Loop, Op, Scenario, Variable
+from tests.naive.verdicts import Answer
 from tests.verdicts import scenario_tables
 from tracekit.verdicts.verdicts import judge
 

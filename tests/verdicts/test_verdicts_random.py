@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.naive import verdicts as naive
-from tests.naive.verdicts import Block, Context, Dependence, Loop, Op, Scenario, Variable
+from tests.naive.scenario import Block, Context, Dependence, Loop, Op, Scenario, Variable
 from tests.verdicts import scenario_tables
 from tracekit.verdicts.verdicts import judge
 
