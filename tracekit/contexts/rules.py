@@ -28,5 +28,5 @@ def rule_of(options: Mapping[str, Any]) -> str:
 
 
 def without_rule(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The other options."""
+    """The options of a profile without that of the rule."""
     return {name: value for name, value in options.items() if name != "contexts"}

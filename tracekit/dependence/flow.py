@@ -27,7 +27,7 @@ RANGE_CALLBACKS: dict[str, Callable[..., Any]] = {"loads": flow.loads, "stores":
 
 
 def empty_flow(program: Program) -> Flow:
-    """No store yet."""
+    """The state before the first store; cells of two bytes where the program has few enough instructions."""
     instructions = len(program.ops) + 1
     row = "u2" if instructions < NARROW else "u4"
     known = np.zeros(instructions * KNOWN, np.uint32)

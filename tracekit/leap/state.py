@@ -21,7 +21,7 @@ def no_streams(instructions: int) -> Descriptors:
 
 
 def nothing_exact(instructions: int) -> Exact:
-    """No access."""
+    """The tables of an exact comparison before the first access; `instructions`: how many the program has."""
     return Exact(
         hash_table([], 1 << 27),
         hash_table([("first", "<u4")]),

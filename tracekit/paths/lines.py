@@ -28,7 +28,7 @@ INLINING_LIMIT = 256
 
 
 class Lines:
-    """Answers for one program."""
+    """The source lines of one program's blocks, in its functions and where they were inlined."""
 
     def __init__(self, program: Program) -> None:
         self.program = program

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Nearest:
-    """Answers for one program."""
+    """The nearest lines of one program's code that has none."""
 
     def __init__(self, program: Tables) -> None:
         self.program = program

@@ -46,7 +46,7 @@ class QueryError(TracekitError):
 
 
 class Result(NamedTuple):
-    """What a query found."""
+    """The rows that a query gives, with the names and types of their columns."""
 
     names: list[str]
     types: list[str]

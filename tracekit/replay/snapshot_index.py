@@ -27,7 +27,7 @@ ALWAYS_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Indexed:
-    """What came of it."""
+    """What putting snapshots into a trace did to its file; sizes in bytes."""
 
     snapshots: int
     snapshot_bytes: int

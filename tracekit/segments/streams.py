@@ -11,13 +11,13 @@ from tracekit.contexts.state import nodes_of
 
 
 def trimmed(contexts: Contexts | None, levels: Mapping[int, Stream]) -> dict[int, Stream]:
-    """Streams whose levels are open at contexts that there are: they have room for any."""
+    """Stream number -> its levels, without room for contexts that are not there yet (`contexts`: None if none are)."""
     known = 0 if contexts is None else len(nodes_of(contexts))
     return {number: stream._replace(open=stream.open[:known].copy()) for number, stream in levels.items()}
 
 
 def with_room_for_all(contexts: Contexts | None, levels: Mapping[int, Stream]) -> dict[int, Stream]:
-    """The other way."""
+    """The streams of :func:`trimmed` with room for all contexts again, as kernels need them."""
     return {number: _with_room(stream, contexts) for number, stream in levels.items()}
 
 

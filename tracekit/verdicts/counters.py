@@ -58,8 +58,8 @@ class Counters:
         for row in self._watched(loop):
             lists = self.privates.lists[view.dependences]
             own_loads, own_stores = self.by_name(loop, self.program.text(int(self.program.variables["name"][row])))
-            for thing in self._things(row, lists):
-                on_it = (lists == thing).any(axis=1)
+            for object_row in self._objects(row, lists):
+                on_it = (lists == object_row).any(axis=1)
                 if np.isin(self._stores(view.dependences[on_it]), own_stores).all():
                     explained |= on_it & ((lists != NONE).sum(axis=1) == 1)
             flows = view.dependences[self._raw[view.dependences] & ~explained]
@@ -71,10 +71,10 @@ class Counters:
         flags = self.program.variables["flags"]
         return [row for row in self.source_variables.rows(loop) if int(flags[row]) & WATCHED == WATCHED]
 
-    def _things(self, row: int, lists: npt.NDArray[Any]) -> list[int]:
+    def _objects(self, row: int, lists: npt.NDArray[Any]) -> list[int]:
         """The objects among `lists` that are a variable."""
-        things = np.unique(lists[lists != NONE]).tolist()
-        return [thing for thing in things if self.source_variables.is_object(row, thing)]
+        rows = np.unique(lists[lists != NONE]).tolist()
+        return [object_row for object_row in rows if self.source_variables.is_object(row, object_row)]
 
     def by_name(self, loop: int, name: str) -> tuple[Indices, Indices]:
         """The loads and the stores in the loop's text that get to the variable `name` by that name."""

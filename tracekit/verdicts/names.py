@@ -33,14 +33,14 @@ class VerdictNames(ProfileNames):
     def transformation(self, transformation: Transformation) -> Json:
         """One transformation: what to do, with which object, by which operator."""
         if transformation.variable != NONE:
-            thing = self._variable(transformation.variable)
+            subject = self._variable(transformation.variable)
         elif transformation.phi != NONE:
-            thing = self.phi(transformation.phi)
+            subject = self.phi(transformation.phi)
         else:
-            thing = self.object(transformation.object)
+            subject = self.object(transformation.object)
         return {
             "kind": transformation.kind,
-            "object": thing,
+            "object": subject,
             "operator": self.program.text(transformation.operator) if transformation.kind == "reduction" else None,
         }
 

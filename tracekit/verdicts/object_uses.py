@@ -43,9 +43,9 @@ class ObjectUses:
         """The variable that an access is to, as far as the pass has known it; "" otherwise."""
         return self.program.text(int(self.program.ops["name"][op]))
 
-    def size(self, kind: ObjectKind, thing: int) -> int:
+    def size(self, kind: ObjectKind, object_row: int) -> int:
         """Bytes of a global or stack object."""
-        site = int(self.profile.objects["site"][thing])
+        site = int(self.profile.objects["site"][object_row])
         return int(self.program.globals["size"][site] if kind == ObjectKind.GLOBAL else self.program.ops["size"][site])
 
     def operations(self, loop: int) -> list[int]:
@@ -54,9 +54,9 @@ class ObjectUses:
         ops: list[int] = graph.nodes[graph.works & (graph.nodes < len(self.program.ops))].tolist()
         return ops
 
-    def is_of_a_call_inside(self, node: int, thing: int) -> bool:
+    def is_of_a_call_inside(self, node: int, object_row: int) -> bool:
         """Is a stack object of a function that is not open around the loop? Then calls in the loop made it."""
-        nodes, function = self.profile.nodes, int(self.program.op_function[self.profile.objects["site"][thing]])
+        nodes, function = self.profile.nodes, int(self.program.op_function[self.profile.objects["site"][object_row]])
         row = node
         while row != NONE:
             recursive = nodes["kind"][row] in (ContextKind.RECURSION, ContextKind.RECURSION_LOOP)
@@ -65,9 +65,9 @@ class ObjectUses:
             row = int(nodes["parent"][row])
         return True
 
-    def is_of_an_inlined_call(self, loop: int, thing: int) -> bool:
+    def is_of_an_inlined_call(self, loop: int, object_row: int) -> bool:
         """Is a stack object a local of a function that was inlined into the loop's, but not around the loop?"""
-        site = int(self.profile.objects["site"][thing])
+        site = int(self.profile.objects["site"][object_row])
         if self.program.op_function[site] != self.program.loops["function"][loop]:
             return False
         locations = self.program.locations
@@ -80,10 +80,10 @@ class ObjectUses:
             around = int(locations["inlined_at"][around])
         return True
 
-    def is_of_a_caller(self, loop: int, thing: int) -> bool:
+    def is_of_a_caller(self, loop: int, object_row: int) -> bool:
         """Is a stack object a local of another function than the loop's, which has a pointer to it?"""
         locations = self.program.locations
-        declared = int(self.program.ops["location"][int(self.profile.objects["site"][thing])])
+        declared = int(self.program.ops["location"][int(self.profile.objects["site"][object_row])])
         place = int(self.program.loops["location"][loop])
         return NONE not in (declared, place) and bool(locations["function"][declared] != locations["function"][place])
 
@@ -92,12 +92,12 @@ class ObjectUses:
         lists: Indices = self.profile.dependences["object_list"].astype(np.int64)
         return lists
 
-    def users(self, node: int, thing: int) -> Indices:
+    def users(self, node: int, object_row: int) -> Indices:
         """The instructions (i8) below `node` known to touch an object: ends of its dependences.
 
         A copy goes by its load in profiles; where it is what it stores that touches the object, its store stands here.
         """
-        rows = self.profile.dependences[(self._listed == thing).any(axis=1)]
+        rows = self.profile.dependences[(self._listed == object_row).any(axis=1)]
         ends = []
         for end, loads in (("source", DependenceKind.WAR), ("destination", DependenceKind.RAW)):
             inside = rows[self._is_inside(node, rows[end], rows[end + "_node"])]
@@ -128,18 +128,20 @@ class ObjectUses:
             below[row] = parents[row] < row and below[parents[row]]
         return below
 
-    def is_read_after(self, node: int, thing: int) -> bool:
+    def is_read_after(self, node: int, object_row: int) -> bool:
         """Does code outside the loop read what the loop stored in an object? More objects than are listed: perhaps."""
         dependences = self.profile.dependences
         wide = dependences["objects"] > self._listed.shape[1]
-        rows = dependences[((self._listed == thing).any(axis=1) | wide) & (dependences["kind"] == DependenceKind.RAW)]
+        rows = dependences[
+            ((self._listed == object_row).any(axis=1) | wide) & (dependences["kind"] == DependenceKind.RAW)
+        ]
         stored = self._is_inside(node, rows["source"], rows["source_node"])
         return bool((stored & ~self._is_inside(node, rows["destination"], rows["destination_node"])).any())
 
-    def is_always_stored(self, loop: int, node: int, thing: int, users: Indices) -> bool:
+    def is_always_stored(self, loop: int, node: int, object_row: int, users: Indices) -> bool:
         """Does every iteration store the whole of an object, by a store that stands in the loop's own body?"""
         ops, accesses = self.program.ops, self.profile.accesses
-        size = self.size(ObjectKind(int(self.profile.objects["kind"][thing])), thing)
+        size = self.size(ObjectKind(int(self.profile.objects["kind"][object_row])), object_row)
         stores = users[(ops["kind"][users] == OpKind.STORE) & (ops["size"][users] == size)]
         own = stores[self.program.blocks["loop"][self.judge.graphs.op_block[stores]] == loop]
         here = accesses[(accesses["node"] == node) & np.isin(accesses["instruction"], own)]

@@ -23,7 +23,7 @@ Rows = npt.NDArray[Any]
 
 
 class Transformation(NamedTuple):
-    """One thing to do so that a loop's iterations become independent."""
+    """One step to take so that a loop's iterations become independent."""
 
     kind: str  # "reduction", "private", "lastprivate", or "same value": to which all iterations store the same
     phi: int  # row of phis of a reduction through a register, or NONE
@@ -172,10 +172,10 @@ class Privates:
         removed: Bools = false & known.all(axis=1) & (lists[:, 0] != NONE) & ~wide
         return removed, np.setdiff1d(lists[removed], [NONE])
 
-    def is_read_before_written(self, thing: int, level: int) -> bool:
+    def is_read_before_written(self, object_row: int, level: int) -> bool:
         """May a load at `level` read what its own iteration had not stored in an object (row)?"""
         objects, holders = self._by_object
-        first, last = np.searchsorted(objects, [thing, thing + 1])
+        first, last = np.searchsorted(objects, [object_row, object_row + 1])
         return bool(self._is_exposed(np.append(holders[first:last], np.flatnonzero(self.wide)), level).any())
 
     def _is_exposed(self, dependences: Indices, level: int) -> Bools:

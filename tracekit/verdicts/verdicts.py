@@ -132,15 +132,15 @@ class Judge:
         for row in np.flatnonzero(reduced):
             operator = self.facts.updates.operator_of(sources[row])
             objects = self.privates.objects(int(view.dependences[row]))
-            transformations |= {Transformation("reduction", NONE, thing, operator) for thing in objects}
+            transformations |= {Transformation("reduction", NONE, object_row, operator) for object_row in objects}
         removed, private = self.privates.find(view, reduced)
         if private.size:
             same = self._stores_the_same(loop, sources, destinations)
             lists = self.privates.lists[view.dependences]
-            for thing in private.tolist():
-                on_it = view.carried & ~reduced & (lists == thing).any(axis=1)
+            for object_row in private.tolist():
+                on_it = view.carried & ~reduced & (lists == object_row).any(axis=1)
                 kind = "same value" if same[on_it].all() else "private"
-                transformations.add(Transformation(kind, NONE, thing, 0))
+                transformations.add(Transformation(kind, NONE, object_row, 0))
         return tuple(sorted(transformations)), view.carried & ~reduced & ~removed
 
     def _stores_the_same(self, loop: int, sources: Indices, destinations: Indices) -> npt.NDArray[np.bool_]:

@@ -34,7 +34,7 @@ U4 = NDArray[np.uint32]
 
 
 def empty_grammar() -> Grammar:
-    """No symbol."""
+    """A grammar of an empty stream, with address space for MOST_NODES symbols."""
     made = Grammar(
         nodes=arena(NODE, MOST_NODES, spare=1, beside=40, parts=5),
         rules=arena(RULE, MOST_NODES, spare=1, parts=5),
