@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracekit.dependence.kernels.sharding import Part
-from tracekit.jit import background, object_cache, values
+from tracekit.jit import background, native, object_cache, values
 from tracekit.jit import kernel as jit
 from tracekit.jit.worker import EndedError, Worker
 
@@ -127,6 +128,19 @@ def test_who_asks_for_what_was_begun_waits_for_it(monkeypatch: pytest.MonkeyPatc
     threading.Timer(0.2, may_go_on.set).start()
     assert kernel((np.array([40]), 1), 2) == 42
     assert kernel.native.compiled == 1
+
+
+def test_who_asks_before_the_thread_has_started_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, answers = again(_sum_of), []
+
+    class Late(threading.Thread):
+        def start(self) -> None:
+            answers.append(kernel((np.array([40]), 1), 2))  # as another thread does that comes in between
+            super().start()
+
+    monkeypatch.setattr(native, "threading", SimpleNamespace(Thread=Late))
+    kernel.native.begin(((np.array([1]), 1), 2))
+    assert answers == [42]
 
 
 def test_what_does_not_compile_is_said_by_the_compiler_here() -> None:

@@ -101,8 +101,8 @@ class NativeKernel:
             return
         if kinds not in self._codes and kinds not in self._coming and not object_cache.has(self._key(kinds)):
             thread = threading.Thread(target=self._come, args=(kinds,), daemon=True)
-            self._coming[kinds] = thread
             thread.start()
+            self._coming[kinds] = thread  # not before: other threads join what they find here
 
     def _come(self, kinds: Any) -> None:
         """Never compiles here: this process may end meanwhile, and LLVM with it, whatever it is at."""
