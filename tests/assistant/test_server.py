@@ -72,7 +72,12 @@ def test_answers_are_those_of_the_tools_and_failures_are_sentences(folder: Path)
         ("query", {"trace": "one.zst", "sql": "select verdict from loops"}),
     ]
     wrong: list[tuple[str, dict[str, Any], str]] = [
-        ("list_loops", {"trace": "/etc/passwd"}, f"/etc/passwd is not below {folder}, which is all that this"),
+        ("list_loops", {"trace": "/etc/passwd"}, f"'/etc/passwd' is not below {folder}, which is all that this"),
+        ("list_loops", {"trace": ""}, f"There is no file '' below {folder}; list_runs lists"),
+        ("list_loops", {"trace": "x" * 10_000}, f"There is no file '{'x' * 200}' below {folder}; list_runs lists"),
+        ("list_loops", {"trace": "one.zst", "min_share": "nan"}, "The arguments of list_loops are wrong: min_share: "),
+        ("list_loops", {"trace": "one.zst", "min_share": 101}, "The arguments of list_loops are wrong: min_share: "),
+        ("tables", {"trace": "one.zst"}, "tables takes no trace; it takes table."),
         ("list_loops", {}, "The arguments of list_loops are wrong: trace: Field required."),
         ("list_loops", {"trace": "one.zst", "start": "x"}, "The arguments of list_loops are wrong: start: "),
         ("query", {"trace": "one.zst", "sql": "selec"}, 'The query fails: syntax error at or near "selec".'),

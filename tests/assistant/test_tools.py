@@ -266,7 +266,7 @@ def test_runs_of_several_folders_are_listed_once(folder: Path) -> None:
 @pytest.mark.parametrize(
     "ask, sentence",
     [
-        (lambda served: served.list_loops("none.zst"), r"There is no file none\.zst below .*; list_runs lists"),
+        (lambda served: served.list_loops("none.zst"), r"There is no file 'none\.zst' below .*; list_runs lists"),
         (lambda served: served.list_loops("one.zst", verdict="fine"), "A verdict is one of .*, not 'fine'"),
         (lambda served: served.list_loops("one.zst", function="gone"), "was seen in a function 'gone'"),
         (lambda served: served.dependences("one.zst", "none.c"), r"was seen in a file none\.c"),

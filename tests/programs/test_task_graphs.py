@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -118,6 +119,7 @@ def test_profiles_are_exported_drawn_and_merged(forked: Forked, tmp_path: Path) 
         found = xml.findall(".//g:node", NAMESPACE)
         assert len(found) == dot.count("[shape=") == (count or len(found)) and dot.startswith("digraph tasks {")
         assert len(xml.findall(".//g:edge", NAMESPACE)) == dot.count(" -> ")
+        assert all(re.fullmatch("#[0-9a-f]{6}", colour) for colour in re.findall('color="(.*?)"', dot))  # no #999
     assert b"greater --graph" in run_here("export", "dot", "--table", "graph", small).stderr
     assert run_here("export", "dot", small).stdout == run_here("export", "dot", "--table", "groups", small).stdout
     once, other = graph_of(trace).result, graph_of(forked("4"))

@@ -59,6 +59,18 @@ def test_a_query_goes_over_lines_and_ends_with_a_semicolon(trace: str) -> None:
     assert session.complaints == [] and not session.shell.failed
 
 
+def test_semicolons_end_queries_wherever_they_stand(trace: str) -> None:
+    session = Session(trace)
+    assert session.typed("select 1 as one; select 2 as two; -- and", ".format csv", "select 3;;").split() == [
+        "one", "1", "two", "2", "3", "3",
+    ]  # fmt: skip
+    assert session.typed("select 'a;", "b' as x, -- c;", "/* ;", '*/ 4 as "y;";') == 'x,y;\n"a;\nb",4\n'
+    assert session.typed("select e'\\';' as x, $$;'$$ as y;", "-- nothing") == "x,y\n';,;'\n"
+    assert session.complaints == []
+    session.typed("select 1 as one; select 'an end", ";")
+    assert session.said == "one\n1\n" and session.complaints == ["The query fails: unterminated string literal."]
+
+
 def test_commands(trace: str) -> None:
     session = Session(trace)
     assert session.typed(".help") == HELP
@@ -68,7 +80,7 @@ def test_commands(trace: str) -> None:
     assert all(f"{name}: " in session.typed(".schema") for name in ENTRIES)
     assert json.loads(session.typed(".format json", "select 1 as one")) == [{"one": 1}]
     assert session.typed(".format table", ".limit 1", "from range(3)").endswith(
-        "... and 2 more rows (--limit 0 shows all)\n"
+        "... and 2 more rows (.limit 0 shows all)\n"
     )
     assert session.typed(".quit", "select 1;") == ""
     assert session.complaints == []

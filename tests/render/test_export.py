@@ -302,7 +302,8 @@ def test_graphml_has_each_dependence(rows: list[Json]) -> None:
     numbers: dict[str, str] = {}
     for row, edge in zip(rows, edges):
         data = {each.get("key"): each.text or "" for each in edge}
-        assert (data["edge_kind"], data["edge_count"]) == (row["kind"], str(row.get("count", 0)))
+        count = {"edge_count": str(row["count"])} if "count" in row else {}  # not counted is not none
+        assert data == {"edge_kind": row["kind"], "edge_carried_by": data["edge_carried_by"], **count}
         for end, node in zip(ends(row), (edge.get("source"), edge.get("target"))):
             assert node in nodes
             assert numbers.setdefault(end, str(node)) == node
@@ -315,6 +316,10 @@ def test_networkx_reads_it() -> None:
     graph = networkx.parse_graphml(export.FORMATS["graphml"].write(report(rows, table="dependences"), "").decode())
     assert graph.number_of_nodes() == 2 and graph.number_of_edges() == 2
     assert {data["count"] for *_, data in graph.edges(data=True)} == {2}
+    rows = [{"kind": "RAW", "source": place, "destination": {**place, "line": 0}}]  # no lines, not counted
+    graph = networkx.parse_graphml(export.FORMATS["graphml"].write(report(rows, table="dependences"), "").decode())
+    assert [data.get("line") for _, data in graph.nodes(data=True)] == [3, None]
+    assert [data.get("count") for *_, data in graph.edges(data=True)] == [None]
 
 
 @needs("graphviz")

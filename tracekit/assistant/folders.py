@@ -30,14 +30,15 @@ class Folders:
         for folder in self.folders:
             try:
                 path = (folder / name).resolve()
-            except (OSError, ValueError, RuntimeError):  # a loop of links, a null byte
+                if not any(path.is_relative_to(allowed) for allowed in self.folders):
+                    continue
+                inside = True
+                if path.is_file():
+                    return path
+            except (OSError, ValueError, RuntimeError):  # a loop of links, a null byte, too long
                 continue
-            if not any(path.is_relative_to(allowed) for allowed in self.folders):
-                continue
-            inside = True
-            if path.is_file():
-                return path
         shown = ", ".join(map(str, self.folders))
+        name = repr(name[:200])
         if inside:
             raise TracekitError(f"There is no file {name} below {shown}; list_runs lists traces and profile files.")
         raise TracekitError(f"{name} is not below {shown}, which is all that this server reads.")

@@ -27,6 +27,12 @@ Function = Annotated[str, Field(description="only in this function; demangled")]
 File = Annotated[str, Field(description="a source file, or the last components of its path")]
 FirstLine = Annotated[int, Field(description="the first line of the region; 0: no limit")]
 LastLine = Annotated[int, Field(description="the last line; 0: the first line alone")]
+Share = Annotated[
+    float, Field(description="only loops with so many percent of all accesses", ge=0, le=100, allow_inf_nan=False)
+]
+Factor = Annotated[
+    float, Field(description="leave out rows of which only numbers changed by less", allow_inf_nan=False)
+]
 Start = Annotated[int, Field(description="the first row of the answer, from 1: what the answer before said")]
 Limit = Annotated[int, Field(description="rows of the answer at most, up to 200")]
 
@@ -62,7 +68,7 @@ class Handlers:
         function: Function = "",
         file: File = "",
         verdict: Annotated[str, Field(description="doall, doall-with, pipeline, sequential or not-exercised")] = "",
-        min_share: Annotated[float, Field(description="only loops with so many percent of all accesses")] = 0.0,
+        min_share: Share = 0.0,
         start: Start = 1,
         limit: Limit = 20,
     ) -> str:
@@ -114,7 +120,7 @@ class Handlers:
         context: Context[Any, Any],
         before: Trace,
         after: Trace,
-        factor: Annotated[float, Field(description="leave out rows of which only numbers changed by less")] = 1.0,
+        factor: Factor = 1.0,
         limit: Limit = 20,
     ) -> str:
         """Compare two runs, of one build or of two: loops and dependences that are new, gone or changed."""

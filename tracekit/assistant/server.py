@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -27,8 +28,15 @@ HINTS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_
 class Server(MCPServer[Any]):
     """Says in one sentence what is wrong with a call."""
 
+    takes: dict[str, list[str]]
+    """The arguments of each tool."""
+
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None) -> Any:
-        """As the SDK has it, with our errors and its own of arguments in our words."""
+        """As the SDK has it, errors of ours and of arguments in our words; no arguments that it has not."""
+        known = self.takes.get(name, list(arguments))
+        unknown = [argument for argument in arguments if argument not in known]
+        if unknown:
+            raise ToolError(f"{name} takes no {', '.join(unknown)[:200]}; it takes {', '.join(known)}.")
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
@@ -50,6 +58,11 @@ def _arguments_text(name: str, error: ValidationError) -> str:
 def make_server(tools: Tools) -> Server:
     """A server with all tools, which answers one question at a time."""
     server = Server("tracekit", title="tracekit", version=__version__, instructions=INSTRUCTIONS, log_level="CRITICAL")
-    for handler in Handlers(tools).all():
+    handlers = Handlers(tools).all()
+    server.takes = {
+        handler.__name__: [name for name in inspect.signature(handler).parameters if name != "context"]
+        for handler in handlers
+    }
+    for handler in handlers:
         server.add_tool(handler, annotations=HINTS, structured_output=False)
     return server

@@ -232,4 +232,4 @@ def chosen_file(wanted: str, names: Collection[str], compilation: str = "") -> s
         return matching[0]
     if matching:
         raise TracekitError(f"{wanted} may be {', '.join(matching)}: name it with more of its path.")
-    raise TracekitError(f"Nothing was recorded in {wanted}; `tracekit annotate` without a file lists the files.")
+    raise TracekitError(f"Nothing was recorded in {wanted}; without a file all files are listed.")

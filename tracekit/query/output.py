@@ -16,12 +16,12 @@ from tracekit.render.text import Style, more, table
 NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL")
 
 
-def table_text(result: Result, limit: int, style: Style) -> str:
-    """Aligned columns; `limit` rows at most (0: all)."""
+def table_text(result: Result, limit: int, style: Style, option: str = "--limit") -> str:
+    """Aligned columns; `limit` rows at most (0: all), as `option` chooses, which a line names if there are more."""
     shown = result.rows[: limit or None]
     right = frozenset(number for number, name in enumerate(result.types) if _is_number(name))
     lines = table(result.names, [[_cell(value) for value in row] for row in shown], right, style)
-    return "\n".join([*lines, *more(len(result.rows), len(shown), "row")]) + "\n"
+    return "\n".join([*lines, *more(len(result.rows), len(shown), "row", option=option)]) + "\n"
 
 
 def csv_text(result: Result) -> str:

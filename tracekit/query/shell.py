@@ -13,6 +13,7 @@ from tracekit.query import listing
 from tracekit.query.catalogue import ENTRIES
 from tracekit.query.database import Database
 from tracekit.query.output import FORMATS, table_text
+from tracekit.query.splitting import split
 from tracekit.render.text import Style
 
 if TYPE_CHECKING:
@@ -67,22 +68,18 @@ class Shell:
         for line in lines:
             if not self.take(line):
                 return
-        if self.typed.strip():
-            self._end()
+        query, self.typed = self.typed, ""
+        if query.strip():
+            self._query(query)
 
     def take(self, line: str) -> bool:
         """Do what a line asks for; False to leave."""
         if not self.typed.strip() and line.lstrip().startswith("."):
             return self._command(*line.split())
-        self.typed += line + "\n"
-        if line.rstrip().endswith(";"):
-            self._end()
+        queries, self.typed = split(self.typed + line + "\n")
+        for query in queries:
+            self._query(query)
         return True
-
-    def _end(self) -> None:
-        """What is typed is a whole query."""
-        query, self.typed = self.typed, ""
-        self._query(query)
 
     def _query(self, query: str) -> None:
         try:
@@ -95,7 +92,7 @@ class Shell:
             self._fail("Interrupted.")
             return
         if self.form == "table":
-            self.say(table_text(result, self.limit, self.style))
+            self.say(table_text(result, self.limit, self.style, ".limit"))
         else:
             self.say(FORMATS[self.form](result))
 

@@ -189,7 +189,7 @@ ROWS = 60
 """Groups that the picture shows."""
 HEIGHT, ARCS, LABELS, BARS, MARGIN = 20, 130, 560, 260, 30
 COLOURS = {
-    "continue": "#999",
+    "continue": "#999999",
     "create": "#1a7f37",
     "join": "#08519c",
     "barrier": "#7b3294",

@@ -77,10 +77,10 @@ def _line(
 WIDEST = 80
 
 
-def more(total: int, shown: int, what: str, several: str = "") -> list[str]:
+def more(total: int, shown: int, what: str, several: str = "", option: str = "--limit") -> list[str]:
     """The line that says how many rows were left out; `what` is one of them, `several` are more (default: what + s)."""
     left = counted(total - shown, f"more {what}", several and f"more {several}")
-    return [f"... and {left} (--limit 0 shows all)"] if total > shown else []
+    return [f"... and {left} ({option} 0 shows all)"] if total > shown else []
 
 
 def traces_text(report: Json) -> str:

@@ -22,23 +22,23 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Node:
-    """An instruction; `context` is text, empty where contexts are not told apart."""
+    """An instruction; `context` is text, empty where contexts are not told apart; `line` is None if it is not known."""
 
     label: str
     function: str
     file: str
-    line: int
+    line: int | None
     context: str
 
 
 @dataclass(frozen=True)
 class Edge:
-    """A dependence: rows of the nodes, kind, how often (0: not counted), the loops that carry it."""
+    """A dependence: rows of the nodes, kind, how often (None: not counted), the loops that carry it."""
 
     source: int
     destination: int
     kind: str
-    count: int
+    count: int | None
     carried_by: str
 
 
@@ -69,7 +69,7 @@ def graph_of(report: Json, table: str) -> tuple[list[Node], list[Edge]]:
             node(row, "source"),
             node(row, "destination"),
             str(row.get("kind", "")),
-            int(row.get("count", 0)),
+            row.get("count"),
             ", ".join(_carrying(row)),
         )
         for row in rows
@@ -84,7 +84,7 @@ def _node(instruction: Json, context: Json | None) -> Node:
         instruction_text(instruction),
         instruction["function"],
         instruction["file"],
-        instruction["line"],
+        instruction["line"] or None,
         " > ".join(filter(None, steps)),
     )
 
@@ -109,7 +109,7 @@ def dot(report: Json, table: str) -> bytes:
         label = node.label + (f"\n{node.context}" if node.context else "")
         lines.append(f"  n{number} [label={_quoted(label)}, tooltip={_quoted(node.file)}];")
     for edge in edges:
-        label = "\n".join(filter(None, (edge.kind, f"{edge.count:,}" if edge.count else "", edge.carried_by)))
+        label = "\n".join(filter(None, (edge.kind, "" if edge.count is None else f"{edge.count:,}", edge.carried_by)))
         style = ", style=bold" if edge.carried_by else ""
         colour = COLOURS.get(edge.kind, "gray")
         lines.append(f"  n{edge.source} -> n{edge.destination} [label={_quoted(label)}, color={colour}{style}];")
@@ -130,7 +130,7 @@ def graphml(report: Json, table: str) -> bytes:
 
 
 def _graphml(name: str, nodes: tuple[Json, list[Json]], edges: tuple[Json, list[Json]]) -> bytes:
-    """Keys and rows of nodes, of edges; edges name their ends by `source` and `destination`."""
+    """Keys and rows of nodes, of edges; edges name their ends by `source` and `destination`. None is left out."""
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">']
     for of, (keys, _) in (("node", nodes), ("edge", edges)):
         for key, kind in keys.items():
@@ -145,7 +145,11 @@ def _graphml(name: str, nodes: tuple[Json, list[Json]], edges: tuple[Json, list[
 
 
 def _data(of: str, values: Json, keys: Json) -> str:
-    return "".join(f"<data key={quoteattr(f'{of}_{name}')}>{escape(_printable(values[name]))}</data>" for name in keys)
+    return "".join(
+        f"<data key={quoteattr(f'{of}_{name}')}>{escape(_printable(values[name]))}</data>"
+        for name in keys
+        if values[name] is not None
+    )
 
 
 def _printable(value: Any) -> str:
