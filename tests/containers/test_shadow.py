@@ -19,6 +19,7 @@ from tracekit.containers.kernels.shadow import (
     STREAM,
     Shadow,
     changing,
+    first_of_two,
     only_row,
     reading,
     reading_range,
@@ -89,6 +90,19 @@ def look_alone(memory: Shadow, stream: int, address: int, size: int, found: Any)
 
 
 @kernel
+def look_at_two(memory: Shadow, stream: int, address: int, size: int, found: Any) -> int:
+    """The same of rows that are two whole words; 0 if they may be others."""
+    turn_to(memory, stream)
+    first: Any = first_of_two(memory, address, size)
+    if first < 0:
+        return 0
+    for k in range(2):
+        found[k].number = memory.rows[first + k].number
+        found[k].changes = memory.rows[first + k].changes
+    return 2
+
+
+@kernel
 def look_at_ranges(memory: Shadow, stream: int, address: int, size: int, found: Any) -> int:
     """The same, range by range; `found` has the number of ranges behind the rows."""
     turn_to(memory, stream)
@@ -113,6 +127,11 @@ def read(memory: Shadow, stream: int, address: int, size: int) -> list[tuple[int
 def read_alone(memory: Shadow, stream: int, address: int, size: int) -> list[tuple[int, int]]:
     found = np.zeros(1, KNOWN)
     return [tuple(row) for row in found[: look_alone(memory, stream, address, size, found)].tolist()]
+
+
+def read_two(memory: Shadow, stream: int, address: int, size: int) -> list[tuple[int, int]]:
+    found = np.zeros(2, KNOWN)
+    return [tuple(row) for row in found[: look_at_two(memory, stream, address, size, found)].tolist()]
 
 
 def read_ranges(memory: Shadow, stream: int, address: int, size: int) -> tuple[list[tuple[int, int]], int]:
@@ -164,12 +183,25 @@ def test_every_byte_has_its_own_history(
         rows = read(memory, stream, address, size)
         assert set(rows) == around
         assert read_alone(memory, stream, address, size) == (rows if len(rows) == 1 else [])
+        assert read_two(memory, stream, address, size) in ([], rows)
         assert read_ranges(memory, stream, address, size)[0] == rows
     for stream in range(3 if per_stream else 1):
         for base in bases:
             for byte in range(base - 16, base + 240):
                 assert read(memory, stream, signed(byte), 1) == [naive.at(stream, byte)]
     arena.check(memory)
+
+
+def test_two_whole_words_of_a_page_are_found_at_once() -> None:
+    memory = shadow.empty(KNOWN, pages=4)
+    act(memory, WRITE, 0, 0x1FF0, 24, 1)
+    for address, size in ((0x1FF0, 16), (0x1FF3, 8), (0x1FF7, 2), (0x1FF7, 9)):
+        assert read_two(memory, 0, address, size) == read(memory, 0, address, size) != []
+    for address, size in ((0x1FF0, 8), (0x1FF3, 5), (0x1FF0, 17), (0x1FFC, 8), (0x1FF8, 0)):  # one, three, two pages
+        assert read_two(memory, 0, address, size) == []
+    act(memory, CHANGE, 0, 0x1FF9, 1, 2)
+    assert read_two(memory, 0, 0x1FF3, 8) == []
+    assert read_two(memory, 0, 0x9FF3, 8) == read(memory, 0, 0x9FF3, 8)  # never written
 
 
 def test_a_word_has_one_row_until_an_access_divides_it() -> None:

@@ -211,6 +211,20 @@ def only_row(memory: Any, address: Any, size: Any) -> Any:
 
 
 @inlined
+def first_of_two(memory: Any, address: Any, size: Any) -> Any:
+    """The first of the two rows of bytes that lie in two whole words of a page, which are neighbours; -1 if not."""
+    word = word_of(page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS)), address)
+    last = (address & 7) + size - 1
+    if (
+        last >> 3 != 1
+        or (address >> 3) & (WORDS - 1) == WORDS - 1
+        or memory.granules[np.uint64(word)] | memory.granules[np.uint64(word + 1)] != 0
+    ):
+        return np.int64(-1)
+    return memory.granules.size + word
+
+
+@inlined
 def word_to_write(memory: Any, address: Any) -> Any:
     """The number of an address's word in the present stream, whose page is made if need be; SCRATCH's without room."""
     number = np.uint64(address) >> np.uint64(PAGE_BITS)

@@ -25,6 +25,7 @@ from tracekit.containers.kernels.shadow import (
     WORDS,
     Shadow,
     alike,
+    first_of_two,
     only_row,
     page_of,
     reading,
@@ -71,7 +72,12 @@ def worst(states: Any, address: Any, size: Any) -> Any:
     elif size > FEW:
         return _worst_of_many(states, address, size)
     else:
-        found, least = _worst_of_few(states.words, address, size)
+        row = first_of_two(states.words, address, size)
+        if row >= 0:  # most that are not aligned
+            first, second = np.int64(states.words.rows[np.uint64(row)]), np.int64(states.words.rows[np.uint64(row + 1)])
+            found, least = max(first, second), min(first, second)
+        else:
+            found, least = _worst_of_few(states.words, address, size)
     if least == 0:
         found = max(found, _wide_state(states, address))
         if granule_of(address) != granule_of(address + size - 1):
