@@ -57,6 +57,22 @@ static void thread_begin(int type, ompt_data_t *data)
     THEIRS(OMPT_THREAD_BEGIN, thread_begin_t, type, data);
 }
 
+/* -- which task a thread is in ---------------------------------------------------------------- */
+
+static __thread uint64_t entered; /* the one that it is in by what was recorded, 0: none is known */
+
+/* libomp does not say that a part of an untied task ends while another part of it is still under way on another thread:
+ * the next event that names the thread's own task shows it. */
+static void note_in(const ompt_data_t *task)
+{
+    uint64_t number = tk_number_of(task);
+    if (!number)
+        return;
+    if (entered && entered != number && tk_noting())
+        TK_RECORD4(task_schedule, tk_ticket(), TK_TASK_STATUS_DETACH, number, entered);
+    entered = number;
+}
+
 /* -- teams ------------------------------------------------------------------------------------ */
 
 /* The numbers of the teams that a thread has begun and not ended. libomp gives a team back before it says that it is
@@ -85,6 +101,7 @@ static void parallel_begin(ompt_data_t *task, const void *frame, ompt_data_t *te
 {
     tk_number_data(team, next_number(&teams));
     begin_nested(tk_number_of(team));
+    note_in(task);
     if (tk_noting())
         TK_RECORD3(parallel_begin, tk_ticket(), tk_number_of(team), threads);
     THEIRS(OMPT_PARALLEL_BEGIN, parallel_begin_t, tk_theirs(task), frame, tk_theirs(team), threads, flags, caller);
@@ -97,6 +114,7 @@ static void parallel_end(ompt_data_t *team, ompt_data_t *task, int flags, const 
     uint64_t number = end_nested(team);
     if (tk_noting())
         TK_RECORD2(parallel_end, tk_ticket(), number);
+    entered = tk_number_of(task);
     THEIRS(OMPT_PARALLEL_END, parallel_end_t, tk_theirs(team), tk_theirs(task), flags, caller);
 }
 
@@ -111,13 +129,16 @@ static void implicit_task(int endpoint, ompt_data_t *team, ompt_data_t *task, un
         if (flags & TK_TASK_INITIAL && team && !tk_number_of(team))
             tk_number_data(team, next_number(&teams));
         tk_number_data(task, next_number(&tasks));
+        entered = tk_number_of(task);
         if (tk_noting()) {
             uintptr_t top = (uintptr_t)__builtin_dwarf_cfa();
             TK_RECORD4(implicit_begin, tk_ticket(), index, tk_number_of(team), tk_number_of(task));
             TK_RECORD3(task_memory, tk_ticket(), top - NEW_STACK, NEW_STACK);
         }
-    } else if (endpoint == OMPT_END && tk_noting()) {
-        TK_RECORD2(implicit_end, tk_ticket(), tk_number_of(task));
+    } else if (endpoint == OMPT_END) {
+        entered = 0;
+        if (tk_noting())
+            TK_RECORD2(implicit_end, tk_ticket(), tk_number_of(task));
     }
     THEIRS(OMPT_IMPLICIT_TASK, implicit_task_t, endpoint, tk_theirs(team), tk_theirs(task), size, index, flags);
 }
@@ -136,6 +157,7 @@ typedef void (*task_create_t)(ompt_data_t *, const void *, ompt_data_t *, int, i
 static void task_create(ompt_data_t *creator, const void *frame, ompt_data_t *task, int flags, int depends,
                         const void *caller)
 {
+    note_in(creator);
     note_task(task, (uint32_t)flags);
     THEIRS(OMPT_TASK_CREATE, task_create_t, tk_theirs(creator), frame, tk_theirs(task), flags, depends, caller);
 }
@@ -155,6 +177,9 @@ static void task_schedule(ompt_data_t *task, int status, ompt_data_t *next)
 {
     if (next && !tk_number_of(next)) /* one that the runtime made by itself, to split a taskloop */
         note_task(next, TK_TASK_EXPLICIT);
+    if (next && status != TK_TASK_STATUS_EARLY_FULFILL && status != TK_TASK_STATUS_LATE_FULFILL &&
+        status != TK_TASK_STATUS_TASKWAIT_COMPLETE)
+        entered = tk_number_of(next);
     if (tk_noting()) {
         TK_RECORD4(task_schedule, tk_ticket(), (uint64_t)status, tk_number_of(next), tk_number_of(task));
         if (status == TK_TASK_STATUS_SWITCH || status == TK_TASK_STATUS_YIELD)
@@ -200,6 +225,7 @@ typedef void (*sync_region_t)(int, int, ompt_data_t *, ompt_data_t *, const void
 
 static void sync_region(int kind, int endpoint, ompt_data_t *team, ompt_data_t *task, const void *caller)
 {
+    note_in(task);
     if (tk_noting()) {
         if (endpoint & OMPT_BEGIN)
             TK_RECORD4(sync_begin, tk_ticket(), (uint64_t)kind, tk_number_of(team), tk_number_of(task));
