@@ -17,7 +17,7 @@ from tracekit.taskgraph.collector import StepCollector
 from tracekit.taskgraph.kernels import layouts
 from tracekit.taskgraph.kernels.build import build
 from tracekit.taskgraph.kernels.layouts import LOCK, Graph
-from tracekit.taskgraph.kernels.span import longest, mark
+from tracekit.taskgraph.kernels.span import longest, mark, sum_uses
 
 I8 = NDArray[np.int64]
 Numbers = NDArray[Any]
@@ -80,28 +80,59 @@ class TaskGraph:
 
     def sums(self, each: Numbers) -> Numbers:
         """By step: the sum of `each`, a number by record id, over the paths that it ran."""
-        steps, uses = self.collector.steps, self.collector.uses
-        along = np.concatenate([[0], np.cumsum(uses["count"] * each[uses["record"]])])
-        sums: Numbers = along[steps["use"] + steps["uses"]] - along[steps["use"]]
+        sums: Numbers = np.zeros(len(self.collector.steps), each.dtype)
+        Caller(sum_uses)(*self._uses, each, sums)
         return sums
+
+    @cached_property
+    def _uses(self) -> tuple[I8, I8, NDArray[np.uint32], I8]:
+        """What `sum_uses` asks for, each in one piece: by step the first use and how many, by use record and count."""
+        steps, uses = self.collector.steps, self.collector.uses
+        columns = (steps["use"], steps["uses"], uses["record"], uses["count"])
+        return tuple(map(np.ascontiguousarray, columns))  # type: ignore[return-value]
 
     def of_nodes(self, by_step: Numbers) -> Numbers:
         """A number by step as one by node, 0 where a node is no task."""
-        return np.where(self.nodes["step"] > 0, by_step[self.nodes["step"]], 0)
+        by_node: Numbers = by_step[self._step_of_node]
+        by_node[~self._is_task] = 0
+        return by_node
+
+    @cached_property
+    def _step_of_node(self) -> I8:
+        return np.ascontiguousarray(self.nodes["step"])
+
+    @cached_property
+    def _is_task(self) -> NDArray[np.bool_]:
+        is_task: NDArray[np.bool_] = self._step_of_node > 0
+        return is_task
 
     # -- the longest way --
 
     def span(self, weights: Numbers, locks: bool = True) -> tuple[float, NDArray[np.uint8]]:
         """The greatest sum of weights (by node) on a way, and which nodes lie on it; without the order of locks?"""
-        edges = self.edges if locks else self.edges[self.edges["kind"] != LOCK]
-        first = np.searchsorted(edges["destination"], np.arange(len(weights) + 1)).astype(np.int64)
+        first, sources = self._edges_in if locks else self._edges_without_locks
         finish = np.zeros_like(weights)
         before = np.zeros(len(weights), np.int64)
-        Caller(longest)(first, np.ascontiguousarray(edges["source"]), weights, finish, before)
+        Caller(longest)(first, sources, weights, finish, before)
         on_it = np.zeros(len(weights), np.uint8)
         last = int(finish.argmax()) if len(finish) else 0
         Caller(mark)(before, last, on_it)
         return finish[last], on_it
+
+    @cached_property
+    def _edges_in(self) -> tuple[I8, NDArray[np.uint32]]:
+        """For each node and one behind the last: the first of the edges that lead to it; and where each comes from."""
+        return self._by_destination(self.edges)
+
+    @cached_property
+    def _edges_without_locks(self) -> tuple[I8, NDArray[np.uint32]]:
+        chosen = self.edges["kind"] != LOCK
+        return self._edges_in if chosen.all() else self._by_destination(self.edges[chosen])
+
+    def _by_destination(self, edges: Rows) -> tuple[I8, NDArray[np.uint32]]:
+        first = np.zeros(len(self.nodes) + 1, np.int64)
+        np.cumsum(np.bincount(edges["destination"], minlength=len(self.nodes)), out=first[1:])
+        return first, np.ascontiguousarray(edges["source"])
 
     def record_counts(self, chosen: Numbers) -> I8:
         """How often each path ran, by record id, in the steps of `chosen` nodes (truth by node)."""

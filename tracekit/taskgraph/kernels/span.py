@@ -26,6 +26,16 @@ def longest(first: Any, sources: Any, weights: Any, finish: Any, before: Any) ->
 
 
 @kernel
+def sum_uses(first: Any, count: Any, record: Any, times: Any, each: Any, sums: Any) -> None:
+    """Fill `sums`: by step the sum of `each` (by record id) over its uses, `count` of them from `first` on."""
+    for step in range(len(sums)):
+        total = sums[0] - sums[0]
+        for place in range(first[step], first[step] + count[step]):
+            total += times[place] * each[record[place]]
+        sums[step] = total
+
+
+@kernel
 def mark(before: Any, node: Any, marked: Any) -> None:
     """Set `marked` for a node and all that are before it."""
     while node != 0:
