@@ -6,6 +6,7 @@
 #include "SourceTypes.h"
 #include "Temporaries.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/Function.h"
@@ -27,9 +28,23 @@ static std::string operatorOf(const CallBase &Call) {
   return startsWith(Base, "operator") ? Base : "";
 }
 
+/// Whether clang made a comparison with 0 of a condition that compares nothing (`for (i = n; i; i--)`): it stands where
+/// the variable does (C++) or the `for` (C), and that of an operator in the source where the operator does.
+static bool isOfTruth(const ICmpInst &Compare) {
+  auto *Value = dyn_cast<Instruction>(Compare.getOperand(0));
+  auto StandsWith = [&](const Instruction &I) { return I.getDebugLoc() == Compare.getDebugLoc(); };
+  return Compare.isEquality() && Value && PatternMatch::match(Compare.getOperand(1), PatternMatch::m_Zero()) &&
+         (StandsWith(*Value) || any_of(Compare.users(), [&](const User *U) {
+            return isa<BranchInst>(U) && StandsWith(*cast<Instruction>(U));
+          }));
+}
+
 std::optional<Comparison> comparisonOf(Value *Condition) {
-  if (auto *Compare = dyn_cast<ICmpInst>(Condition))
+  if (auto *Compare = dyn_cast<ICmpInst>(Condition)) {
+    if (isOfTruth(*Compare))
+      return std::nullopt;
     return Comparison{Compare->getOperand(0), Compare->getOperand(1), Compare->isEquality(), false};
+  }
   Value *Negated;
   if (PatternMatch::match(Condition, PatternMatch::m_Not(PatternMatch::m_Value(Negated)))) // C++20 has no operator!=
     Condition = Negated;

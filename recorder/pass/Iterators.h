@@ -16,7 +16,7 @@ struct Comparison {
   bool IsOfIterators;
 };
 
-/// What a branch's condition compares, integers, pointers or iterators.
+/// What a branch's condition compares, integers, pointers or iterators, by an operator of the source.
 std::optional<Comparison> comparisonOf(llvm::Value *Condition);
 
 /// Whether a local variable is an iterator over what lies in memory in one piece: of std::vector, std::string,

@@ -226,6 +226,44 @@ def test_a_sum_in_heap_memory_is_right_with_the_atomic_that_the_reason_asks_for(
             assert printed(program, {"OMP_NUM_THREADS": str(threads)}) == made.outcome.stdout + b"0"
 
 
+SUMS_IN_ONE_PLACE = """#include <stdio.h>
+#include <stdlib.h>
+enum { N = 40 };
+int main(void)
+{
+    double (*a)[N] = malloc(N * sizeof *a), (*b)[N] = calloc(N, sizeof *b), *x = calloc(N, sizeof *x);
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++) a[i][j] = i * j % 7;
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++) // one place
+            x[i] += a[i][j];
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++)
+            for (int k = i + 1; k < N; k++) // one place
+                b[i][j] += a[i][k] * b[k][j];
+    for (int i = 0; i < N; i++) // many
+        for (int j = 0; j < N; j++)
+            x[j] -= a[i][j];
+    printf("%g %g\\n", x[3], b[3][5]);
+}
+"""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_sum_in_one_place_of_memory_is_to_be_accumulated_in_a_variable(level: str, tmp_path: Path) -> None:
+    """Of many places each update has to be atomic; optimised, what is in one place lies in a register."""
+    source = tmp_path / "app.c"
+    source.write_text(SUMS_IN_ONE_PLACE)
+    made = record(compile_program([source], tmp_path / "app", ["-g", level], instrumented=True))
+    rows = analyze(made.trace, "advise", jobs=1, top=0, min_share=0.0).result["loops"]
+    missing = {row["loop"]["line"]: (row["openmp"] or {}).get("missing") or "" for row in rows}
+    for number, text in enumerate(SUMS_IN_ONE_PLACE.splitlines(), 1):
+        if "// one place" in text:
+            assert "accumulate in a local variable, which a `reduction` clause can name" in missing[number]
+        elif "// many" in text:
+            assert "put `#pragma omp atomic` before the statement" in missing[number]
+
+
 COUNTED_FLOATS = """\
 #include <stdio.h>
 static double x[100], total[1];

@@ -14,11 +14,12 @@ import numpy as np
 
 from tracekit.containers.grouping import Indices
 from tracekit.contexts.nodes import ContextKind
+from tracekit.dependence.profile import DependenceKind
 from tracekit.formats.events import NONE
 from tracekit.formats.image import LoopFlag, OpKind, PhiKind, TypeClass, VariableFlag
 from tracekit.objects.kinds import ObjectKind
 from tracekit.verdicts.object_uses import ObjectUses
-from tracekit.verdicts.source_variables import BY_RUN
+from tracekit.verdicts.source_variables import BY_RUN, HANDED_ON
 from tracekit.verdicts.transformations import Transformation
 from tracekit.verdicts.verdicts import Judge, Judgement
 
@@ -37,6 +38,9 @@ MOST_PLACES = 3
 
 ATOMIC = ("+", "*", "&", "|", "^")
 """Operators of updates that `omp atomic` takes in C and C++, in every version."""
+
+LOCAL = "accumulate in a local variable, which a `reduction` clause can name, and store that behind the loop"
+"""What to do about a sum in one place of memory that no clause names."""
 
 LANGUAGES = (".c", ".cc", ".cpp", ".cxx", ".c++", ".C", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".def", ".tcc")
 """How names of files end in which a pragma means something."""
@@ -120,7 +124,7 @@ class Directives:
         loop = int(self.profile.nodes["loop"][judgement.node])
         clauses = Clauses({})
         in_source = bool(int(self.program.loops["flags"][loop]) & LoopFlag.SOURCE)
-        self._check_place(loop)
+        self._check_place(loop, is_summed=any(map(self._is_of_memory, judgement.transformations)))
         if in_source:
             self._check_source_head(loop)
         else:
@@ -141,13 +145,13 @@ class Directives:
             self._check_order(loop, clauses)
         return clauses
 
-    def _check_place(self, loop: int) -> None:
+    def _check_place(self, loop: int, *, is_summed: bool) -> None:
         if not str(self.names.loop(loop)["file"]).endswith(LANGUAGES):
             raise NoDirective("it stands in no file of C or C++")
         if int(self.program.loops["flags"][loop]) & LoopFlag.SIMD:
             raise NoDirective("`omp simd` stands before it; `omp parallel for simd` there gives threads a part each")
         for row in self.judge.source_variables.rows(loop):
-            self._check_pointee(row)
+            self._check_pointee(row, is_summed=is_summed)
         if int(self.program.loops["flags"][loop]) & LoopFlag.LEAVES_VALUES:
             raise NoDirective("it leaves a value behind that no variable is known for")
 
@@ -201,8 +205,20 @@ class Directives:
             for row in self.judge.source_variables.rows(loop):  # a part of it may be in the register
                 if int(self.program.variables["flags"][row]) & parted == parted:
                     self._refuse_type(self.program.text(int(self.program.variables["name"][row])))
+            if self._accumulates_in_memory(loop):
+                raise NoDirective(
+                    "it accumulates in an array's element, or in other memory, that the optimiser keeps in a register, "
+                    f"and which no clause names; {LOCAL}"
+                )
             raise NoDirective("the name of a variable that it accumulates in is not known (compile with -g -O0)")
         return name
+
+    def _accumulates_in_memory(self, loop: int) -> bool:
+        """Is what a loop hands on in a register without a name memory in the source, for no variable can be it?"""
+        rows = self.judge.source_variables.rows(loop)
+        flags = [int(each) for each in self.program.variables["flags"][rows] if not each & VariableFlag.INDUCTION]
+        may_be = [each & (BY_RUN | VariableFlag.READ_FIRST) or each & HANDED_ON == HANDED_ON for each in flags]
+        return bool(int(self.program.loops["flags"][loop]) & LoopFlag.SOURCE) and not any(may_be)
 
     def _refuse_type(self, name: str) -> NoReturn:
         raise NoDirective(
@@ -299,7 +315,11 @@ class Directives:
                 "program does not show that; build with -O0"
             )
 
-    def _check_pointee(self, row: int) -> None:
+    def _is_of_memory(self, step: Transformation) -> bool:
+        """May a reduction through a register be of memory that the optimiser keeps there? It has no name then."""
+        return step.kind == "reduction" and step.phi != NONE and not int(self.program.phis["name"][step.phi])
+
+    def _check_pointee(self, row: int, *, is_summed: bool) -> None:
         """Raises NoDirective for memory behind a pointer that the run shows nothing of."""
         variable = self.program.variables[row]
         flags = int(variable["flags"])
@@ -308,6 +328,8 @@ class Directives:
         place = self.program.place(int(variable["location"]))
         name = self.program.text(int(variable["name"])) or "what a pointer leads to"
         what = f"{name} ({place['file']}:{place['line']})"
+        if flags & VariableFlag.READ_FIRST and is_summed:
+            raise NoDirective(f"it accumulates in {what}, which no clause names; {LOCAL}")
         if flags & VariableFlag.READ_FIRST:
             raise NoDirective(f"an iteration may read {what} before it assigns it")
         raise NoDirective(
@@ -465,6 +487,8 @@ class Directives:
         if step.kind != "reduction" or self.program.text(step.operator) not in ATOMIC:
             return "do it by hand"
         users = self.uses.users(node, step.object)
+        if self._is_one_place(node, users):
+            return LOCAL
         stores = users[np.isin(self.program.ops["kind"][users], (OpKind.STORE, OpKind.ATOMIC))]
         rows = (self.names.instruction(op) for op in stores.tolist())
         known = {(row["file"], row["line"], row["column"]) for row in rows if row["line"] and not row.get("nearby")}
@@ -472,6 +496,18 @@ class Directives:
             return "put `#pragma omp atomic` before each statement that updates it"
         places = ", ".join(f"{file}:{line}:{column}" for file, line, column in sorted(known))
         return f"put `#pragma omp atomic` before the statement that updates it ({places})"
+
+    def _is_one_place(self, node: int, users: Indices) -> bool:
+        """Has each execution of a loop one place only of what these instructions update, once in each iteration?
+
+        Then each hands on to the next iteration alone, and no more often than there are iterations.
+        """
+        levels, dependences = self.profile.levels, self.profile.dependences
+        levels = levels[(levels["node"] == node) & levels["inter"]]
+        rows = dependences[levels["dependence"]]
+        levels = levels[(rows["kind"] == DependenceKind.RAW) & np.isin(rows["destination"], users)]
+        iterations = self.profile.nodes["iterations"][node]
+        return bool(levels.size and (levels["max_distance"] == 1).all() and (levels["carried"] <= iterations).all())
 
     def _is_counter(self, loop: int, shown: dict[str, Any]) -> bool:
         """Is a stack object the loop's counter? It lies in memory where functions that the loop calls read it there."""
