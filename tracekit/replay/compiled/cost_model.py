@@ -9,11 +9,12 @@ from tracekit.jit.cache import CHECKS_BOUNDS
 
 SETTING = "TRACEKIT_COMPILE_PATHS"
 """0: never; ``always``: every path, from the first records on, waiting for the compiler (for tests)."""
-LONG_ENOUGH = 1 << 26
-"""Work of a trace (work_of) from which on that is worth it."""
-LONG_ENOUGH_TO_LOAD = 1 << 25
-"""Work from which on it is worth it to load what an earlier replay has compiled."""
-LONG_ENOUGH_AHEAD = LONG_ENOUGH
+LONG_ENOUGH = 1 << 27
+"""Work of a trace (work_of) from which on that is worth it: some 300 paths and the library take 4 to 4.5 s of processor
+time, and a record gains 0 to 35 ns."""
+LONG_ENOUGH_TO_LOAD = 1 << 26
+"""Work from which on it is worth it to load what an earlier replay has compiled: that takes 0.4 to 0.5 s."""
+LONG_ENOUGH_AHEAD = 1 << 26
 """Work from which on the pass ahead of segments takes the paths that a segment has compiled: that takes 0.2 s, and it
 goes over less than half of a trace."""
 USUAL = 7
