@@ -15,11 +15,12 @@ from tracekit.dependence.profile import DependenceProfile
 from tracekit.dependence.rows import LoopKey, loop_key
 from tracekit.formats.image import CallFlag, EdgeKind, NodeKind, OpKind
 from tracekit.program.fates import fates
+from tracekit.verdicts.clauses import NoDirective
 from tracekit.verdicts.evidence import Evidence, PlacedBlocker
 from tracekit.verdicts.loop_facts import Reason
 from tracekit.verdicts.names import VerdictNames, as_in_source
 from tracekit.verdicts.obstacles import in_order
-from tracekit.verdicts.openmp import Directives, NoDirective
+from tracekit.verdicts.openmp import Directives
 from tracekit.verdicts.pipeline import Stage, heaviest_in_order, stages
 from tracekit.verdicts.verdicts import Blocker, Judge, Judgement, Verdict
 

@@ -1,0 +1,225 @@
+"""Clauses for the variables of the source that a loop assigns."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NoReturn
+
+import numpy as np
+
+from tracekit.formats.image import OpKind, PhiKind, VariableFlag
+from tracekit.verdicts.clauses import LOCAL, Clauses, NoDirective
+from tracekit.verdicts.object_uses import ObjectUses
+from tracekit.verdicts.source_variables import BY_RUN, HANDED_ON
+from tracekit.verdicts.verdicts import Judge, Judgement
+
+
+def check_scope(name: str, flags: int) -> None:
+    """Raises NoDirective for a static variable of the loop's own body."""
+    if flags & VariableFlag.WITHIN:
+        raise NoDirective(
+            f"{name} is static and declared inside the loop, so iterations share it and no clause can name it; "
+            "declare it before the loop, or without static"
+        )
+
+
+class VariableClauses:
+    """Names variables in clauses; raises NoDirective where no clause says how iterations use one."""
+
+    def __init__(self, judge: Judge, uses: ObjectUses) -> None:
+        self.judge = judge
+        self.program = judge.program
+        self.uses = uses
+
+    def add(self, loop: int, judgement: Judgement, clauses: Clauses) -> None:
+        """The variables from outside that the loop assigns in the source, whatever the optimiser has made of them."""
+        copies = {step.variable: step for step in judgement.transformations}
+        for row in self.judge.source_variables.rows(loop):
+            name = self.program.text(int(self.program.variables["name"][row]))
+            flags = int(self.program.variables["flags"][row])
+            if flags & VariableFlag.NO_REDUCTION and any(
+                name in names for key, names in clauses.names.items() if "reduction" in key
+            ):
+                self._refuse_type(name)
+            if any(name in names for names in clauses.names.values()):
+                continue  # the run has shown how iterations use it
+            if row in copies and copies[row].kind == "reduction":
+                self._check_name(name, flags)
+                clauses.reduce(self.program.text(copies[row].operator), name)
+            elif row in copies:
+                self._check_copy(name, flags)
+                clauses.add(copies[row].kind, name)
+            elif flags & VariableFlag.INDUCTION:  # the counter is private anyway
+                self._check_name(name, flags)
+                self._check_counter(loop, row, name, flags)
+                if flags & VariableFlag.USED_AFTER:
+                    clauses.add("lastprivate", name)
+            else:
+                self._check_uncopied(loop, row, name, flags)
+
+    def phi_name(self, loop: int, phi: int) -> str:
+        """The name of the variable whose accumulation a phi is; raises NoDirective if a clause cannot have it."""
+        name = self.program.text(int(self.program.phis["name"][phi]))
+        if not name:
+            parted = VariableFlag.READ_FIRST | VariableFlag.NO_REDUCTION
+            for row in self.judge.source_variables.rows(loop):  # a part of it may be in the register
+                if int(self.program.variables["flags"][row]) & parted == parted:
+                    self._refuse_type(self.program.text(int(self.program.variables["name"][row])))
+            if self._accumulates_in_memory(loop):
+                raise NoDirective(
+                    "it accumulates in an array's element, or in other memory, that the optimiser keeps in a register, "
+                    f"and which no clause names; {LOCAL}"
+                )
+            raise NoDirective("the name of a variable that it accumulates in is not known (compile with -g -O0)")
+        return name
+
+    def _accumulates_in_memory(self, loop: int) -> bool:
+        """Is what a loop hands on in a register without a name memory in the source, for no variable can be it?"""
+        rows = self.judge.source_variables.rows(loop)
+        flags = [int(each) for each in self.program.variables["flags"][rows] if not each & VariableFlag.INDUCTION]
+        may_be = [each & (BY_RUN | VariableFlag.READ_FIRST) or each & HANDED_ON == HANDED_ON for each in flags]
+        return bool(int(self.program.loops["flags"][loop]) & LoopFlag.SOURCE) and not any(may_be)
+
+    def check_accumulator(self, loop: int, name: str) -> None:
+        """Raises NoDirective unless the loop's text gets to what it accumulates in by that name only."""
+        of_it = [
+            int(self.program.variables["flags"][row])
+            for row in self.judge.source_variables.rows(loop)
+            if self.program.text(int(self.program.variables["name"][row])) == name
+        ]
+        if not of_it:
+            raise NoDirective(
+                f"it accumulates in {name} through a pointer or in a called function, which a clause does not reach"
+            )
+        if any(flags & VariableFlag.CALLEE for flags in of_it):
+            raise NoDirective(f"a function that it calls uses {name}, too, which no clause reaches")
+        if any(flags & VariableFlag.REACHED and not flags & VariableFlag.LENT for flags in of_it):
+            raise NoDirective(f"it may use {name} through a pointer, which a clause does not reach")
+        for flags in of_it:
+            self._check_name(name, flags)
+
+    def check_order(self, loop: int, clauses: Clauses) -> None:
+        """Raises NoDirective for extremes in another order than that of the variable's type, which clauses have."""
+        for row in self.judge.source_variables.rows(loop):
+            name = self.program.text(int(self.program.variables["name"][row]))
+            extremes = {*clauses.names.get("reduction(min", ()), *clauses.names.get("reduction(max", ())}
+            if name in extremes and int(self.program.variables["flags"][row]) & VariableFlag.OTHER_SIGN:
+                raise NoDirective(
+                    f"it compares {name} with another signedness than its type has, so that a thread's copy does not "
+                    "begin with what is least there; convert what it is compared with to its type"
+                )
+
+    def check_pointee(self, row: int, *, is_summed: bool) -> None:
+        """Raises NoDirective for memory behind a pointer that the run shows nothing of."""
+        variable = self.program.variables[row]
+        flags = int(variable["flags"])
+        if not flags & VariableFlag.POINTEE:
+            return
+        place = self.program.place(int(variable["location"]))
+        name = self.program.text(int(variable["name"])) or "what a pointer leads to"
+        what = f"{name} ({place['file']}:{place['line']})"
+        if flags & VariableFlag.READ_FIRST and is_summed:
+            raise NoDirective(f"it accumulates in {what}, which no clause names; {LOCAL}")
+        if flags & VariableFlag.READ_FIRST:
+            raise NoDirective(f"an iteration may read {what} before it assigns it")
+        raise NoDirective(
+            f"each iteration assigns {what}, of which no clause makes a copy; use a variable that the loop declares"
+        )
+
+    def _refuse_type(self, name: str) -> NoReturn:
+        raise NoDirective(
+            f"OpenMP's reductions do not take {name}, which is no plain number; accumulate in one, or declare a "
+            "reduction for its type"
+        )
+
+    def _check_name(self, name: str, flags: int) -> None:
+        """Raises NoDirective if a clause cannot name a variable by the name that the loop's text has for it."""
+        check_scope(name, flags)
+        if flags & VariableFlag.RENAMED:
+            raise NoDirective(
+                f"it has another name for {name}, a reference, a pointer or one with its scope, which no clause has"
+            )
+
+    def _check_counter(self, loop: int, row: int, name: str, flags: int) -> None:
+        """Raises NoDirective if the loop's body may assign its counter through a pointer.
+
+        Of a WATCHED one in memory the verdict has told. Of one in a register the compiler shows that it found no other
+        step than the head's, if that is how all that advances with the loop does.
+        """
+        if not flags & VariableFlag.REACHED or flags & VariableFlag.LENT:
+            return
+        loads, _ = self.judge.counters.by_name(loop, name)
+        phis = self.program.phis[self.judge.graphs.header_phis(loop, PhiKind.INDUCTION)]
+        steps = [self.program.text(int(phi["operator"])) for phi in phis]
+        is_known = flags & VariableFlag.WATCHED if loads.size else steps == [self.judge.source_variables.step_of(row)]
+        if not is_known:
+            raise NoDirective(
+                f"its body may assign the counter {name} through a pointer or in a called function, and the optimised "
+                "program does not show that; build with -O0"
+            )
+
+    def _check_copy(self, name: str, flags: int) -> None:
+        """Raises NoDirective if a copy of a variable for each iteration is not what a clause makes."""
+        self._check_name(name, flags)
+        if flags & VariableFlag.CALLEE:
+            raise NoDirective(f"a function that it calls uses {name}, too, which no clause reaches")
+        if flags & VariableFlag.USED_AFTER and flags & VariableFlag.SOMETIMES:
+            raise NoDirective(f"{name} may be read after the loop, and not every iteration assigns it")
+
+    def _check_uncopied(self, loop: int, row: int, name: str, flags: int) -> None:
+        """Raises NoDirective unless a variable of which the verdict says nothing needs no clause."""
+        if flags & BY_RUN:
+            is_global, is_varying = bool(flags & VariableFlag.GLOBAL), bool(flags & VariableFlag.VARYING)
+            if not self._is_in_memory(loop, name, is_global, is_varying):
+                raise NoDirective(
+                    f"the optimiser has kept {name} out of memory, so the run does not show how iterations use it; "
+                    "build with -O0"
+                )
+            return  # the run has shown that iterations do not get into each other's way there
+        if flags & VariableFlag.CALLEE:
+            raise NoDirective(f"a function that it calls uses {name}, too, which no clause reaches")
+        self._check_advance(loop, row, name)
+        raise NoDirective(f"an iteration may read {name} before it assigns it")
+
+    def _check_advance(self, loop: int, row: int, name: str) -> None:
+        """Raises NoDirective with the closed form of a variable that advances beside the counter."""
+        phis = self.program.phis[self.judge.graphs.header_phis(loop, PhiKind.INDUCTION)]
+        steps = {self.program.text(int(phi["operator"])) for phi in phis if self.program.text(int(phi["name"])) == name}
+        steps = (steps | {self.judge.source_variables.step_of(row)}) - {""}
+        if len(steps) == 1:
+            step = steps.pop()
+            raise NoDirective(
+                f"an iteration may read {name} before it assigns it; {name} advances by {step.lstrip('+')} in each "
+                f"iteration: compute it from the counter, in iteration k, from 0 on, as its value before the loop "
+                f"{step[0]} {step[1:]} * k"
+            )
+
+    def _is_in_memory(self, loop: int, name: str, is_global: bool, is_varying: bool) -> bool:
+        """Is the variable in memory, as the program was compiled, so that the run shows how the loop uses it?
+
+        An array of which the loop uses different parts is, if some access in its text is known to be to that array: the
+        optimiser may keep the one element in a register that all iterations use.
+        """
+        if is_varying and all(self.uses.name(op) != name for op in self.uses.operations(loop)):
+            return False
+        if is_global:
+            return name in self._global_names
+        function = self.program.functions[self.program.loops["function"][loop]]
+        ops = self.program.ops[int(function["first_op"]) :][: int(function["ops"])]
+        names: list[int] = ops["name"][ops["kind"] == OpKind.STACK_ALLOC].tolist()
+        return any(self.program.text(offset) == name for offset in names)
+
+    @cached_property
+    def _global_names(self) -> frozenset[str]:
+        offsets: list[int] = np.unique(self.program.globals["source_name"]).tolist()
+        return frozenset(map(self.program.text, offsets))
+
+    def add_optimised(self, loop: int, clauses: Clauses) -> None:
+        """Local variables from outside that the loop assigns, of an image that knows the optimised program only."""
+        rows = self.program.variables[self.program.variables["loop"] == loop]
+        for row in rows:
+            flags = int(row["flags"])
+            if flags & VariableFlag.USED_AFTER:
+                clauses.add("lastprivate", self.program.text(int(row["name"])))
+            elif not flags & VariableFlag.INDUCTION:  # the counter is private anyway
+                clauses.add("private", self.program.text(int(row["name"])))
