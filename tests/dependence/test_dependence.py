@@ -45,8 +45,8 @@ class Bench:
         self.call, self.recursive = layout.op[call], layout.op[recursive]
         self.program: Program = b.program()
 
-    def run(self, log: EventLog, context: bool = False) -> DependenceProfile:
-        engine = DependenceEngine(self.program, context)
+    def run(self, log: EventLog, context: bool = False, workers: int = 1) -> DependenceProfile:
+        engine = DependenceEngine(self.program, context, workers)
         feed(engine, log.events)
         return engine.result()
 
@@ -285,17 +285,17 @@ def test_what_nothing_ever_stored_is_not_exposed_if_it_is_read_with_what_the_ite
     assert {int(row["instruction"]) for row in bench.run(log).exposed} == {bench.load2}
 
 
-def test_pages_of_a_load_are_exposed_each_by_itself(bench: Bench) -> None:
-    """For each may be another worker's."""
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_a_part_of_what_is_loaded_whole_may_lie_in_a_page_of_its_own(bench: Bench, workers: int) -> None:
     page = (SOMEWHERE + 4095) & -4096
     log = EventLog()
     for trip in range(3):
         log.loop(bench.outer, trip)
         log.store(bench.store, page - 16, 8)
-        log.load(bench.load, page - 16, 16)
-        log.load(bench.load2, page - 16, 32)
+        log.load(bench.load, page - 16, 32)
+        log.load(bench.load2, page - 8, 32)  # nothing but what was there before
     log.exit(bench.outer)
-    assert {int(row["instruction"]) for row in bench.run(log).exposed} == {bench.load2}
+    assert {int(row["instruction"]) for row in bench.run(log, workers=workers).exposed} == {bench.load2}
 
 
 def test_partial_visits_of_a_header_are_no_iterations(bench: Bench) -> None:

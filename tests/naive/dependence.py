@@ -23,7 +23,6 @@ Event = tuple[int, int, int, int, int]
 
 RAW, WAR, WAW = 0, 1, 2
 LARGEST_TREE = 20_000
-PAGE = 4096
 
 
 @dataclass
@@ -240,7 +239,7 @@ class NaiveDependence:
             if name == "load":
                 if byte.store is not None:
                     self._relate(stream, RAW, byte.store, now, address)
-                if byte.store is not None or not self._is_partly_stored(number, place, address, size):
+                if byte.store is not None or not self._is_partly_stored(number, address, size):
                     self._expose(byte.store, now)
                 byte.loads.append(now)
             else:
@@ -251,10 +250,9 @@ class NaiveDependence:
                         self._relate(stream, WAR, load, now, address)
                 byte.store, byte.loads = now, []
 
-    def _is_partly_stored(self, number: int, place: int, address: int, size: int) -> bool:
-        """Was any byte of an access ever stored, of those in the page of `place`?"""
-        page = place - place % PAGE
-        places = range(max(address, page), min(address + size, page + PAGE))
+    def _is_partly_stored(self, number: int, address: int, size: int) -> bool:
+        """Was any byte of an access ever stored?"""
+        places = range(address, address + size)
         return any((known := self.history.get((number, each))) and known.store is not None for each in places)
 
     def _relate(self, stream: StreamState, kind: int, source: Access, now: Access, address: int) -> None:

@@ -50,13 +50,15 @@ class Part(NamedTuple):
     findings: Findings
     dependences: Rows
     levels: Rows
+    load_parts: Rows
 
 
 def part_of(state: State) -> Part:
     """What a worker found, when it is done; its tables alone are kept, not the memory that they rest on."""
     settle_all(state.relations)
     count_all(state.relations, int(state.relations.levels.control[USED]))
-    return Part(_of(state), _noted(state.shared.dependences), _noted(state.shared.levels))
+    noted = state.shared
+    return Part(_of(state), _noted(noted.dependences), _noted(noted.levels), _noted(noted.load_parts))
 
 
 def reduce_states(states: Sequence[State]) -> Findings:
@@ -103,7 +105,8 @@ def unite_parts(found: Sequence[Part]) -> Part:
     )
     noted = [_renamed_notes(part.dependences, *each) for part, *each in zip(found, dependence_of, identity_of)]
     carried = [_renamed_notes(part.levels, each) for part, each in zip(found, level_of)]
-    return Part(findings, np.concatenate(noted), np.concatenate(carried))
+    load_parts = [_renamed_load_parts(part.load_parts, each) for part, each in zip(found, access_of)]
+    return Part(findings, np.concatenate(noted), np.concatenate(carried), np.concatenate(load_parts))
 
 
 def settled(part: Part) -> Findings:
@@ -114,7 +117,10 @@ def settled(part: Part) -> Findings:
     _, carried_again = _first_and_again(part.levels)
     np.subtract.at(found.levels["carried"], carried_again["row"], 1)
     return replace(
-        found, distances=_once(found.distances, carried_again), objects=_earliest([found.objects, _at(first)])
+        found,
+        distances=_once(found.distances, carried_again),
+        exposed=_united([found.exposed, _exposed_by(part.load_parts)])[0],
+        objects=_earliest([found.objects, _at(first)]),
     )
 
 
@@ -204,6 +210,21 @@ def _renamed_notes(notes: Rows, row_of: Indices, identity_of: Indices | None = N
         known = rows["about"] != NOTHING
         rows["about"][known] = identity_of[rows["about"][known]]
     return rows
+
+
+def _renamed_load_parts(parts: Rows, access_of: Indices) -> Rows:
+    renamed = parts.copy()
+    renamed["access"] = access_of[parts["access"]]
+    return renamed
+
+
+def _exposed_by(parts: Rows) -> Rows:
+    """The exposed reads of loads none of whose parts read a byte with a store."""
+    is_stored = parts["node"] == NOTHING
+    bare = parts[~is_stored & ~np.isin(parts["time"], parts["time"][is_stored])]
+    exposed = np.zeros(len(bare) + 1, [("key", "<u8")])
+    exposed["key"][1:] = bare["access"] << 32 | bare["node"]
+    return exposed
 
 
 def _first_and_again(together: Rows) -> tuple[Rows, Rows]:

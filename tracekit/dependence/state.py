@@ -35,6 +35,7 @@ def empty_state(program: Program) -> State:
         shared=Shared(
             arena.arena(sharding.FINDING, spare=1),
             arena.arena(sharding.FINDING, spare=1),
+            arena.arena(sharding.LOAD_PART, spare=1),
             np.zeros(sharding.CONTROL, np.int64),
         ),
         objects=empty_objects(),

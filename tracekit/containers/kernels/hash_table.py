@@ -47,6 +47,12 @@ def row_of(table: Any, key: Any) -> Any:
 
 
 @inlined
+def has_row(table: Any, key: Any) -> Any:
+    """Whether there is a row of `key` (any integer, modulo 2**64)."""
+    return table.cells[cell_of(table.rows, table.cells, table.control[CELLS], np.uint64(key))] != 0
+
+
+@inlined
 def expect_cell(table: Any, key: Any) -> Any:
     """The row of `key` will soon be asked for: begin to bring the first cell where it may be into the caches."""
     prefetch(table.cells, _first_cell(table.control[CELLS], np.uint64(key)))

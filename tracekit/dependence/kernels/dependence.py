@@ -13,7 +13,7 @@ import numpy as np
 
 from tracekit.containers.kernels.clearing import clear
 from tracekit.containers.kernels.hash_table import HashTable, row_of
-from tracekit.containers.kernels.shadow import PAGE_BITS, Shadow, changing, reading, writing
+from tracekit.containers.kernels.shadow import Shadow, changing, writing
 from tracekit.contexts.kernels.levels import shared_levels
 from tracekit.contexts.kernels.streams import CLOCK, LEAF_LEVEL
 from tracekit.dependence.kernels import executions as runs
@@ -27,6 +27,7 @@ from tracekit.dependence.kernels.dependence_table import (
     count_again,
     expose,
     lies_as_before,
+    note_bare_part,
     note_object,
     place,
     place_again,
@@ -45,7 +46,7 @@ from tracekit.dependence.kernels.load_history import (
     expect_readers,
 )
 from tracekit.dependence.kernels.open_stores import CLOSED, come_to, note_open
-from tracekit.dependence.kernels.sharding import MAY_BE_SHARED, NOTHING, Part, Shared, enter_part, note
+from tracekit.dependence.kernels.sharding import MAY_BE_SHARED, NOTHING, Part, Shared, enter_part, note, note_load_part
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.translation.kernels.identities import Objects, identity_at
 from tracekit.translation.kernels.identities import place as place_object
@@ -212,7 +213,7 @@ def enter(state: Any, detail: Any, levels: Any, context: Any, given: Access, par
     if storing:
         enter_store(state, detail, levels, access, given, now, identity)
     else:
-        _load(state, detail, levels, access, given.address, given.size, now, identity, is_long)
+        _load(state, detail, levels, access, given, part, now, identity, is_long)
 
 
 @inlined
@@ -252,24 +253,25 @@ def _begin(
 
 @inlined
 def _load(
-    state: Any, detail: Any, levels: Any, access: Any, address: Any, size: Any, now: Any, identity: Any, waits: Any
+    state: Any, detail: Any, levels: Any, access: Any, given: Any, part: Any, now: Any, identity: Any, waits: Any
 ) -> None:
     """A load depends on the stores of its bytes."""
-    exposed, some_is_stored, all_is_stored = np.int64(NO_LEVEL), False, True
-    for row in changing(state.memory, address, size):
-        level, is_stored = _loaded(state, detail, levels, access, row, now, identity)
+    exposed, is_stored = np.int64(NO_LEVEL), False
+    for row in changing(state.memory, given.address, given.size):
+        level, has_store = _loaded(state, detail, levels, access, row, now, identity)
         exposed = min(exposed, level)
-        some_is_stored |= is_stored
-        all_is_stored &= is_stored
+        is_stored |= has_store
         if detail.war and not waits:
             add_reader(state.readers, state.memory, row, access, levels.control[CLOCK], levels)
     if detail.profile:
-        if not all_is_stored and (not some_is_stored or has_bare_page(state.memory, address, size)):
+        if not is_stored and part.whole and given.size > 0:
             exposed = np.int64(0)
         expose(state.relations, levels, access, exposed)
+        if not part.whole:
+            _note_part(state, levels, access, given.time, is_stored)
     if detail.war:
         if waits:
-            runs.wait(state.runs, access, levels.control[CLOCK], address, size)
+            runs.wait(state.runs, access, levels.control[CLOCK], given.address, given.size)
         collect(state.readers, state.memory, levels)
 
 
@@ -286,18 +288,13 @@ def _loaded(state: Any, detail: Any, levels: Any, access: Any, row: Any, now: An
 
 
 @kernel
-def has_bare_page(memory: Any, address: Any, size: Any) -> Any:
-    """Whether one of the pages of a load, which may be several workers', has none of its bytes that was stored."""
-    end = address + size
-    while address < end:
-        next_page = ((address >> PAGE_BITS) + 1) << PAGE_BITS
-        is_stored = False
-        for row in reading(memory, address, min(next_page, end) - address):
-            is_stored |= np.int64(memory.rows[row].store) & CLOSED != 0
-        if not is_stored:
-            return True
-        address = next_page
-    return False
+def _note_part(state: Any, levels: Any, access: Any, time: Any, is_stored: Any) -> None:
+    """Other parts of the load are other workers': all of them say whether it is exposed."""
+    if is_stored:
+        printed = np.int64(state.relations.accesses.rows[access].printed)
+        note_load_part(state.shared.load_parts, printed, time, np.int64(NOTHING))
+    else:
+        note_bare_part(state.relations, levels, access, state.shared.load_parts, time)
 
 
 @inlined

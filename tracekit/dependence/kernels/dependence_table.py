@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.containers import maps
-from tracekit.containers.kernels.arena import USED
-from tracekit.containers.kernels.hash_table import GOLDEN, HashTable, find_or_make, row_of
+from tracekit.containers.kernels.arena import USED, Arena
+from tracekit.containers.kernels.hash_table import GOLDEN, HashTable, find_or_make, has_row, row_of
 from tracekit.contexts.kernels.activations import activations_since, recursion_of
 from tracekit.contexts.kernels.levels import distance_to, is_between, is_from, last_begun, shared_from
 from tracekit.contexts.kernels.streams import CHAIN, DEPTH, LEAF_LEVEL, LEVELS, NEVER, STREAM_BITS
-from tracekit.dependence.kernels.sharding import DEPENDENCES_BEFORE, LEVELS_BEFORE, NOTHING
+from tracekit.dependence.kernels.sharding import DEPENDENCES_BEFORE, LEVELS_BEFORE, NOTHING, note_load_part
 from tracekit.jit.kernel import inlined, kernel
 
 # Kinds of dependences.
@@ -444,6 +444,16 @@ def _note_exposed(relations: Any, levels: Any, access: Any, known: Any, first: A
         _mark_exposed(known, relations.exposed, levels.levels, count, first)
         marked.key = key
         marked.nest = around
+
+
+@kernel
+def note_bare_part(relations: DependenceTable, levels: Any, access: Any, parts: Arena, time: Any) -> None:
+    """A part of a load read nothing that was stored, so that it is exposed in all loops if the load has no other."""
+    printed = np.int64(relations.accesses.rows[access].printed)
+    for level in range(levels.control[LEVELS]):
+        node = np.int64(levels.levels[level].node)
+        if levels.levels[level].depth == 0 and not has_row(relations.exposed, (printed << 32) | node):
+            note_load_part(parts, printed, time, node)
 
 
 @kernel

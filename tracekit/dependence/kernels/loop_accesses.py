@@ -26,7 +26,6 @@ from tracekit.dependence.kernels.dependence import (
     depends,
     enter,
     enter_store,
-    has_bare_page,
     identity_of,
     interrupt,
 )
@@ -332,12 +331,11 @@ def _become(memory: Any, row: Any, access: Any, clock: Any) -> None:
 def _long_load(state: Any, detail: Any, levels: Any, access: Any, given: Any, known_exposed: Any) -> int:
     """Enter a load; returns from which level on the loads of this instruction are known to be exposed."""
     now, identity = given.time + 1, identity_of(state, detail, given.address)
-    exposed, some_is_stored, all_is_stored = np.int64(NO_LEVEL), False, True
+    exposed, is_stored = np.int64(NO_LEVEL), False
     for row in changing(state.memory, given.address, given.size):
         known = state.memory.rows[row]
         source = np.int64(known.store) & CLOSED
-        some_is_stored |= source != 0
-        all_is_stored &= source != 0
+        is_stored |= source != 0
         if detail.raw and source != 0:
             shared = _depend(state, detail, levels, STORE, RAW, source, access, known.stamp, now, identity)
             if shared != AS_BEFORE:
@@ -345,7 +343,7 @@ def _long_load(state: Any, detail: Any, levels: Any, access: Any, given: Any, kn
         if detail.war:
             _read(state, levels, row, access)
     if detail.profile:
-        if not all_is_stored and (not some_is_stored or has_bare_page(state.memory, given.address, given.size)):
+        if not is_stored and given.size > 0:
             exposed = np.int64(0)
         if exposed < known_exposed:
             expose(state.relations, levels, access, exposed)

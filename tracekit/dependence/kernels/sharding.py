@@ -3,7 +3,8 @@
 Each handles the accesses to its own pages, and all else as if it were alone. Only an *execution* (executions.py) that
 reached pages of several workers needs more: each of them may find the same dependence in it, which counts once. So each
 counts as if it were alone, and notes what it counted; ``dependence/reduce.py`` takes back all but the first, and
-lists its object.
+lists its object. Whether a load is exposed that read only bytes without a store here, its other parts say: it is noted
+until all workers are done.
 """
 
 from __future__ import annotations
@@ -26,6 +27,14 @@ FINDING = np.dtype(
         ("about", "<i8"),  # the identity of the object, the distance; NOTHING if it was not asked for
     ]
 )
+LOAD_PART = np.dtype(
+    [
+        ("access", "<i8"),  # its row
+        ("time", "<i8"),  # of the load
+        ("node", "<i8"),  # of a loop around a part that read no byte with a store; NOTHING: one that read some
+    ]
+)
+"""A load's part of another worker's: a load is exposed in all loops around if none of its bytes has a store."""
 NOTHING = -1
 # Whose pages were reached, as flags.
 HERE = 1  # this worker's
@@ -56,6 +65,7 @@ class Shared(NamedTuple):
 
     dependences: Arena  # FINDING
     levels: Arena  # FINDING
+    load_parts: Arena  # LOAD_PART
     control: NDArray[np.int64]
 
 
@@ -99,6 +109,15 @@ def note(findings: Arena, control: Any, row: Any, execution: Any, about: Any) ->
     finding.time = control[TIME]
     finding.address = control[ADDRESS]
     finding.about = about
+
+
+@kernel
+def note_load_part(parts: Arena, access: Any, time: Any, node: Any) -> None:
+    """Note a part of a load."""
+    part = parts.rows[take(parts, 1)]
+    part.access = access
+    part.time = time
+    part.node = node
 
 
 @inlined
