@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from tracekit.formats.image import OpKind, PhiKind, VariableFlag
+from tracekit.formats.image import LoopFlag, OpKind, PhiKind, VariableFlag
 from tracekit.verdicts.clauses import LOCAL, Clauses, NoDirective
 from tracekit.verdicts.object_uses import ObjectUses
 from tracekit.verdicts.source_variables import BY_RUN, HANDED_ON
