@@ -257,7 +257,7 @@ void Twin::test(Instruction *Position, BasicBlock *Cold, GlobalVariable *Armed) 
   B.CreateCondBr(B.CreateIsNull(Word), Tail, Cold, MDBuilder(B.getContext()).createBranchWeights(1u << 20, 1));
 }
 
-void Twin::openDoors(GlobalVariable *Armed) {
+void Twin::openDoors(Runtime &R, GlobalVariable *Armed) {
   BasicBlock &Entry = F.getEntryBlock();
   IRBuilder<> Top(&Entry, Entry.begin());
   Top.SetCurrentDebugLocation(DebugLoc());
@@ -266,6 +266,8 @@ void Twin::openDoors(GlobalVariable *Armed) {
   for (auto &[K, D] : Doors) {
     IRBuilder<> B(BasicBlock::Create(F.getContext(), "tk.leave", &F));
     B.SetCurrentDebugLocation(DebugLoc());
+    if (D.Landing)
+      IRBuilder<>(D.Clean).CreateCall(R.unwound(*F.getParent()), {Lives})->setDebugLoc(noLine(F));
     test(D.Clean, B.GetInsertBlock(), Armed);
     B.CreateStore(B.getInt32(D.Number), Lives);
     for (auto [Life, Place] : zip(D.Lives, D.Places))
@@ -385,7 +387,7 @@ void Twin::connect(Runtime &R, GlobalVariable *Ids, GlobalVariable *Armed, Value
   promote(Slots);
   markSites(Ids);
   if (!Doors.empty())
-    openDoors(Armed);
+    openDoors(R, Armed);
   openEntry(Armed);
   // The SLP vectoriser looks at what each door hands over: in an interpreter that takes nine tenths of the compiler's
   // time. Nothing but runs gains by vectors.

@@ -21,6 +21,8 @@ public:
   llvm::FunctionCallee watched(llvm::Module &M);
   /// void __tk_resumed(activation, lives): control came through a door (Twins.h).
   llvm::FunctionCallee resumed(llvm::Module &M);
+  /// void __tk_unwound(frame): an exception has come to a clean body.
+  llvm::FunctionCallee unwound(llvm::Module &M);
 
 private:
   llvm::GlobalVariable *Activations = nullptr;

@@ -62,4 +62,16 @@ FunctionCallee Runtime::resumed(Module &M) {
   return Callee;
 }
 
+FunctionCallee Runtime::unwound(Module &M) {
+  LLVMContext &C = M.getContext();
+  AttributeList NoUnwind = AttributeList::get(C, AttributeList::FunctionIndex, {Attribute::NoUnwind});
+  FunctionCallee Callee =
+      M.getOrInsertFunction("__tk_unwound", NoUnwind, Type::getVoidTy(C), PointerType::getUnqual(C));
+  auto *F = cast<Function>(Callee.getCallee());
+  F->addFnAttr(Attribute::Cold);
+  F->setVisibility(GlobalValue::HiddenVisibility);
+  F->setDSOLocal(true);
+  return Callee;
+}
+
 } // namespace tracekit

@@ -114,7 +114,7 @@ private:
   void shareMemory(const llvm::MapVector<llvm::Instruction *, llvm::AllocaInst *> &Slots);
   void promote(llvm::SmallVectorImpl<llvm::AllocaInst *> &Slots);
   void test(llvm::Instruction *Position, llvm::BasicBlock *Cold, llvm::GlobalVariable *Armed);
-  void openDoors(llvm::GlobalVariable *Armed);
+  void openDoors(Runtime &R, llvm::GlobalVariable *Armed);
   void openEntry(llvm::GlobalVariable *Armed);
   void findWaysBack(const llvm::LoopInfo &LI);
   void openWaysBack(Runtime &R, llvm::GlobalVariable *Armed);

@@ -76,6 +76,17 @@ HIDDEN void __tk_landing(void *frame)
         api->landing(frame);
 }
 
+/* Control came back by unwinding to a clean body, in whose frame `frame` lies. The activations that it passed over
+ * leave the list: they would stand between those that come and those that still are. An abandoned stack elsewhere may
+ * be gone from memory, so what lies far off stays. */
+HIDDEN void __tk_unwound(const void *frame)
+{
+    enum { FAR = 1 << 26 };
+    while (__tk_activations && (uintptr_t)__tk_activations < (uintptr_t)frame &&
+           (uintptr_t)frame - (uintptr_t)__tk_activations < FAR)
+        __tk_activations = __tk_activations->self == __tk_activations ? __tk_activations->below : NULL;
+}
+
 /* What the pass puts around atomic operations if the order of threads is asked for (cc --threads). */
 static const struct tk_api *api_of_atomics(void)
 {
