@@ -60,7 +60,7 @@ def imported(folder: Path, form: str, data: bytes, **options: Any) -> list[naive
 LINE = st.one_of(
     st.builds("I  {:08x},{}".format, COUNTER, st.integers(1, 15)),
     st.builds(" {} {:08x},{}".format, st.sampled_from("LSM"), ADDRESS, SIZE),
-    st.sampled_from(["==12== Command: ls", "--12-- warning", ""]),
+    st.sampled_from(["==12== Command: ls", "--12-- warning", "### unhandled dwarf2 abbrev form code 0x25", ""]),
 )
 
 

@@ -18,7 +18,7 @@ def lackey(text: str) -> Iterator[Access]:
     """What a text of lackey's says."""
     counter = None
     for line in text.split("\n"):
-        if line == "" or line.startswith(("==", "--")):
+        if line == "" or line.startswith(("==", "--", "##")):
             continue
         match = re.fullmatch(r"(I | L| S| M) ([0-9a-f]{1,16}),([0-9]+)", line)
         assert match is not None, line

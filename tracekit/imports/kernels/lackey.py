@@ -60,7 +60,7 @@ def read(data: Any, state: Any, met: Any, out: Any) -> int:
     at = state[AT]
     while at < data.size and has_room(out, 1):
         first = data[at]
-        if first == _END or (first == data[at + 1] and (first == ord("=") or first == ord("-"))):
+        if first == _END or (first == data[at + 1] and (first == ord("=") or first == ord("-") or first == ord("#"))):
             while data[at] != _END:
                 at += 1
         elif first == ord("I") or first == ord(" "):
