@@ -104,11 +104,11 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that the arguments begin with; where there is none, the one that was meant, it seems."""
         if args[0] not in COMMANDS:
-            import difflib  # here, for only a mistake needs it
+            from tracekit.near import nearest  # here, for only a mistake needs it
 
-            close = difflib.get_close_matches(args[0], COMMANDS, 1)
+            close = nearest(args[0], COMMANDS)
             if close:
-                ctx.fail(f"No such command {args[0]!r}. (Did you mean {close[0]!r}?)")
+                ctx.fail(f"No such command {args[0]!r}. (Did you mean {' or '.join(map(repr, close))}?)")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -176,7 +176,7 @@ def main(arguments: Sequence[str]) -> int:
     except MemoryError:
         return _fail(_out_of_memory(), verb.failure)
     except (OSError, ImportError, RuntimeError, SystemError) as error:
-        if isinstance(error, OSError) and error.errno in FULL and error.filename is None:
+        if isinstance(error, OSError) and _is_of_output(error):
             _drop_output()
             return _fail(f"Cannot write the output: {error.strerror}.", verb.failure)
         if not _had_no_room(error):
@@ -187,6 +187,13 @@ def main(arguments: Sequence[str]) -> int:
         return verb.usage
     except click.ClickException as error:
         return _fail(error.format_message(), verb.failure)
+
+
+def _is_of_output(error: OSError) -> bool:
+    """Whether standard output could not be written: it has no room, or the shell closed it (`>&-`)."""
+    from tracekit.environment import is_output_closed
+
+    return error.filename is None and (error.errno in FULL or (error.errno == errno.EBADF and is_output_closed()))
 
 
 def _had_no_room(error: Exception) -> bool:

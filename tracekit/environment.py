@@ -7,6 +7,7 @@ import sys
 
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 _changed = False
+_output_closed = False
 
 
 def keep_blas_alone() -> None:
@@ -24,11 +25,22 @@ def keep_blas_alone() -> None:
 def fill_standard_streams() -> None:
     """Open /dev/null as those of stdin, stdout and stderr that are closed, before another file gets their numbers.
 
-    Programs that are started for the user find them closed: these descriptors are not inherited.
+    Programs that are started for the user find them closed: these descriptors are not inherited. Standard output is
+    open for reading alone, so that what is written there fails (EBADF) as with `cat` and `grep`.
     """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+    global _output_closed
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: SIM115
+    if sys.stdout is None:
+        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: SIM115
+        _output_closed = True
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+
+def is_output_closed() -> bool:
+    """Whether the command was started without standard output."""
+    return _output_closed
 
 
 def users_environment() -> dict[str, str]:

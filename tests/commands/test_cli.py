@@ -157,6 +157,19 @@ def test_output_without_room_is_one_sentence(arguments: list[str]) -> None:
     assert run.stderr == "tracekit: Cannot write the output: No space left on device.\n"
 
 
+@pytest.mark.parametrize("arguments", [["modules"], ["--version"], ["export", "din", "TRACE"], ["info", "TRACE"]])
+def test_closed_output_is_one_sentence_if_something_is_written(arguments: list[str], tmp_path: Path) -> None:
+    trace = next((Path(__file__).parents[2] / "fixtures" / "traces").glob("*.zst"))
+    words = [sys.executable, "-m", "tracekit", *(str(trace) if word == "TRACE" else word for word in arguments)]
+    run = subprocess.run(["bash", "-c", '"$@" >&-', "-", *words], stderr=subprocess.PIPE, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr == "tracekit: Cannot write the output: Bad file descriptor.\n"
+    into_a_file = [*words[:3], "export", "din", str(trace), "-o", str(tmp_path / "app.din")]
+    run = subprocess.run(["bash", "-c", '"$@" >&-', "-", *into_a_file], stderr=subprocess.PIPE, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert (tmp_path / "app.din").stat().st_size > 0
+
+
 def test_a_command_that_is_misspelt_is_guessed(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["analyse", "trace.zst"]) == 2
     assert "No such command 'analyse'. (Did you mean 'analyze'?)" in capsys.readouterr().err

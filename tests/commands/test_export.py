@@ -253,6 +253,20 @@ def test_misuse_and_failures(trace: Path, tmp_path: Path, capfd: pytest.CaptureF
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["din", "gem5", "drmemtrace", "parquet"])
+def test_a_window_without_accesses_is_told(
+    name: str, trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if name == "parquet":
+        pytest.importorskip("pyarrow")
+    out = tmp_path / "out"
+    assert main(["export", name, str(trace), "--from", "90%", "--to", "10%", "-o", str(out)]) == 0
+    assert capsys.readouterr().err == "tracekit: there was no access inside the window.\n"
+    assert out.exists()
+    assert main(["export", name, str(trace), "--from", "10%", "--to", "90%", "-o", str(out)]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_a_full_disk_leaves_the_older_file(trace: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.write_bytes(b"before")

@@ -36,6 +36,11 @@ def test_a_query_is_printed(trace: str, capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out.split() == ["size", "4096"]
 
 
+def test_a_window_without_accesses_is_told(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["query", "--from", "90%", "--to", "10%", "--format", "json", trace, "from loops"]) == 0
+    assert capsys.readouterr() == ("[]\n", "tracekit: there was no access inside the window.\n")
+
+
 def test_a_query_from_standard_input(
     trace: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

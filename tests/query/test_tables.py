@@ -163,7 +163,8 @@ def test_columns_of_instructions_in_results_have_dots(profile: Path) -> None:
 def test_formats_are_read_back(profile: Path) -> None:
     result = Database(Run(str(profile))).query(
         "SELECT function, line, share, blocked_by, is_recursive, 0.5::DECIMAL(3, 1) AS half, NULL AS nothing, "
-        "'a|b' || chr(10) || '\"' AS odd, 'nan'::DOUBLE AS nan FROM loops"
+        "'a|b' || chr(10) || '\"' AS odd, 'nan'::DOUBLE AS nan, "
+        "[1, '-inf'::DOUBLE] AS ends FROM loops"
     )
     objects = json.loads(FORMATS["json"](result))
     assert [json.loads(line) for line in FORMATS["jsonl"](result).splitlines()] == objects
@@ -171,10 +172,13 @@ def test_formats_are_read_back(profile: Path) -> None:
     for made, row in zip(objects, result.rows):
         assert [made["function"], made["line"], made["blocked_by"]] == [row[0], row[1], row[3]]
         assert (made["is_recursive"], made["half"], made["nothing"], made["nan"]) == (False, 0.5, None, None)
+        assert made["ends"] == [1, None]
     read = list(csv.DictReader(io.StringIO(FORMATS["csv"](result))))
     assert [row["odd"] for row in read] == ['a|b\n"'] * len(objects)
     assert [json.loads(row["blocked_by"]) for row in read] == [made["blocked_by"] for made in objects]
-    assert {(row["nothing"], row["is_recursive"], row["half"]) for row in read} == {("", "false", "0.5")}
+    assert {(row["nothing"], row["is_recursive"], row["half"], row["nan"]) for row in read} == {
+        ("", "false", "0.5", "nan")
+    }
     head, marks, *lines = FORMATS["markdown"](result).splitlines()
     assert len(lines) == len(objects)
-    assert {line.replace("\\|", "").count("|") for line in (head, marks, *lines)} == {10}
+    assert {line.replace("\\|", "").count("|") for line in (head, marks, *lines)} == {11}

@@ -106,6 +106,23 @@ def test_an_object_of_a_recursion_has_the_calls_around_it() -> None:
     assert lines == [[*around, ("walk", 5), ("make", 9)], [*around, ("make", 9)]]
 
 
+def test_objects_that_no_instruction_made_are_frames_with_their_names() -> None:
+    """So that the numbers add up to those of the run."""
+    place = {"function": "make", "file": "a.c", "line": 9, "column": 1}
+    objects: list[Json] = [
+        {"kind": "heap", "site": place},
+        {"kind": "heap", "site": None},
+        {"kind": "global", "name": "total"},
+        {"kind": "unknown"},
+    ]
+    rows = [{"object": made, "touches": 1 << number} for number, made in enumerate(objects)]
+    names = ["make", "heap of a library", "global total", "memory of no known object"]
+    found = samples_of(report([*rows, {"object": {"other": 1}, "touches": 99}])).rows
+    assert [(sample.frames[-1].name, sample.values[0]) for sample in found] == list(zip(names, (1, 2, 4, 8)))
+    own, _, summary = costs(export.FORMATS["callgrind"].write(report(rows), "").decode())
+    assert summary == [15] and own["???", "global total"] == 4
+
+
 @settings(deadline=None, max_examples=60)
 @given(ROWS)
 def test_samples_have_all_numbers_that_add(rows: list[Json]) -> None:

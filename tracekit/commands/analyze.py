@@ -304,7 +304,7 @@ def _cautions(trace: str, complete: bool, accesses_inside: int | None) -> list[s
         said.append(f"tracekit: {trace} is cut off; this is the profile of what it holds.")
     if accesses_inside == 0:
         where = "" if trace == "the trace" else f" of {trace}"
-        said.append(f"tracekit: there was no access inside the window{where}.")
+        said.append(f"{options.NO_ACCESS}{where}.")
     return said
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
@@ -130,7 +130,7 @@ def _export_accesses(form: str, trace: str, output: str | None, window: dict[str
     _refuse_terminal(form, output, form != ARCHIVE and export.FORMATS[form].is_text)
     with Trace(trace) as opened, progress_line(), progress.step("exporting accesses"):
         _say_if_cut(opened)
-        batches = interrupts.checked(opened.batches(["load", "store"], ["subject", "address", "size"], window=window))
+        batches = _batches(opened, ["load", "store"], ["subject", "address", "size"], window)
         program = opened.program
         known = export.counters_of(program.counters, len(program.ops)) if program.is_imported else None
         if form == ARCHIVE:
@@ -200,10 +200,25 @@ def _export_table(form: str, table: str, trace: str, output: str | None, window:
         else:
             columns = ["subject", "address", "size", *(["value"] if program.has_values else [])]
             chosen = ["load", "store"] if table == "accesses" else None
-            batches = interrupts.checked(opened.batches(chosen, columns, window=window))
+            batches = _batches(opened, chosen, columns, window)
             made = getattr(arrow, table)(batches, program.has_values)
         with written_whole(output, f"the {table}") as file:
             arrow.write(form, made, file)
+
+
+def _batches(
+    opened: Trace, events: Collection[str] | None, columns: Collection[str], window: dict[str, Any] | None
+) -> Iterator[Any]:
+    """Those of :meth:`Trace.batches`; Ctrl-C ends them, and a window without loads and stores is told at the end."""
+    from tracekit.formats.events import CODE
+
+    accesses = [CODE["load"], CODE["store"]]
+    is_empty = window is not None
+    for batch in interrupts.checked(opened.batches(events, columns, window=window)):
+        is_empty = is_empty and not any((batch.kind == code).any() for code in accesses)
+        yield batch
+    if is_empty:
+        click.echo(f"{options.NO_ACCESS}.", err=True)
 
 
 def _lives(opened: Trace) -> Any:

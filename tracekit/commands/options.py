@@ -81,6 +81,10 @@ _WINDOW = (
 )
 
 
+NO_ACCESS = "tracekit: there was no access inside the window"
+"""What commands say of a window that is empty, behind which the trace may be named."""
+
+
 def window_of(parts: Mapping[str, Any]) -> dict[str, Any] | None:
     """The window that a command's parameters say, None without one.
 

@@ -127,4 +127,6 @@ def print_result(database: Database, query: str, form: str, limit: int, style: A
         raise ShortUsageError(str(error)) from None
     if not database.run.complete:
         click.echo("tracekit: the trace is cut off; this is what it holds.", err=True)
+    if database.run.is_window_empty:
+        click.echo(f"{options.NO_ACCESS}.", err=True)
     click.echo(table_text(result, limit, style) if form == "table" else MADE[form](result), nl=False)

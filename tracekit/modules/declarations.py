@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Sequence
 
@@ -11,6 +10,7 @@ from tracekit.formats.events import BY_NAME, DELIVERED, Event
 from tracekit.modules import ranges
 from tracekit.modules.contract import Analysis, BatchModule, Module, RecordModule
 from tracekit.modules.services import SERVICES, TRANSLATED
+from tracekit.near import nearest
 from tracekit.translation import GROUPS_BY
 
 
@@ -102,8 +102,8 @@ def _check_callbacks(module: Module) -> None:
 
 
 def _meant(name: str) -> str:
-    near = difflib.get_close_matches(name, _DELIVERED, 1, 0.7)
-    return f"; did you mean {near[0]}?" if near else ""
+    near = nearest(name, _DELIVERED, 0.7)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def _check_fields(module: str, event: Event, fields: Sequence[str]) -> None:

@@ -26,10 +26,10 @@ _OURS = "tracekit.analyzers."
 
 def unknown_text(name: str) -> str:
     """What to say of a name that no module has: the one that was meant, it seems, and all there are."""
-    import difflib  # here, for only a mistake needs it
+    from tracekit.near import nearest  # here, for only a mistake needs it
 
-    close = difflib.get_close_matches(name, names(), 1)
-    meant = f" Did you mean {close[0]}?" if close else ""
+    close = nearest(name, names())
+    meant = f" Did you mean {' or '.join(close)}?" if close else ""
     return f"There is no module {name!r}.{meant} The modules are: {', '.join(names())}."
 
 

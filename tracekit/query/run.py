@@ -56,6 +56,11 @@ class Run:
         """False if a trace that was analysed is cut off."""
         return all(profile.complete for profile in self._profiles.values())
 
+    @property
+    def is_window_empty(self) -> bool:
+        """Whether a trace was analysed of which no load or store is inside the window."""
+        return any(profile.accesses_inside == 0 for profile in self._profiles.values())
+
     def choose(self, modules: Sequence[str]) -> str | None:
         """Which of `modules` serves: the first that is there, or of a trace the first; None if there is none."""
         there = next((module for module in modules if module in self._profiles), None)

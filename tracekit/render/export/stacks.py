@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from tracekit.formats.errors import TracekitError
 from tracekit.program.sources import whole_path
+from tracekit.render.objects import object_name
 
 Json = Mapping[str, Any]
 
@@ -76,7 +77,7 @@ def samples_of(report: Json, wanted: str = "") -> Samples:
     files = dict(_files(report["result"]))
     for name in names:
         _, rows = table_of(report, name)
-        placed = [row for row in rows if isinstance(row, dict) and _place(row)]
+        placed = [row for row in rows if isinstance(row, dict) and (_place(row) or _has_no_place(_of_object(row)))]
         metrics = _metrics(placed)
         if placed and metrics:
             compilation = report.get("folders", {}).get("compilation", "")
@@ -90,6 +91,11 @@ def _place(row: Json) -> Json | None:
     """The instruction of a row: its own, or that which made its object."""
     place = row.get("instruction") or _of_object(row).get("site")
     return place if isinstance(place, dict) and "function" in place else None
+
+
+def _has_no_place(made: Json) -> bool:
+    """Whether no instruction of the program made an object: a global variable, a library's, memory of none."""
+    return made.get("kind") in ("global", "unknown") or ("kind" in made and "site" in made and made["site"] is None)
 
 
 def _of_object(row: Json) -> Json:
@@ -134,13 +140,15 @@ class _Files(NamedTuple):
 
 def _sample(row: Json, metrics: Sequence[str], files: _Files) -> Sample:
     numbers = dict(_numbers(row))
+    values = tuple(max(numbers.get(name, 0), 0) for name in metrics)
     place = _place(row)
-    assert place is not None
     made = _of_object(row)
+    if place is None:
+        return Sample((Frame(object_name(made), "", 0),), values)
     context = row.get("context") or made.get("context")
     if context and "context" not in row:  # of an object that is made inside a recursion the innermost calls
         context = {**context, "path": [*context["path"], *made.get("callers", ())]}
-    return Sample(frames_of(context, place, files), tuple(max(numbers.get(name, 0), 0) for name in metrics))
+    return Sample(frames_of(context, place, files), values)
 
 
 def report_frames(report: Json, context: Json | None, place: Json) -> tuple[Frame, ...]:
