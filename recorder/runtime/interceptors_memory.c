@@ -102,12 +102,26 @@ TK_EXPORT void *calloc(size_t count, size_t size)
     return pointer;
 }
 
+/* What OpenMP's runtime gives back held the data of tasks, or of blocks that omp_free gave back before: all of that is
+ * over, and its order with this thread, by counts of the runtime's own, is nowhere in the trace. So the bytes are new
+ * before they end, unless it is one block that the program gives back now: whoever uses that has to come before. */
+static void forget_tasks(void *pointer, const void *caller)
+{
+    if (TK_LIKELY(tk_is_programs(caller)))
+        return;
+    size_t size = malloc_usable_size(pointer);
+    if (size <= TK_OPENMP_POOL || (uintptr_t)tk_given_back - (uintptr_t)pointer >= size)
+        TK_RECORD3(task_memory, tk_ticket(), (uintptr_t)pointer, size);
+}
+
 TK_EXPORT void free(void *pointer)
 {
     if (!pointer || from_bootstrap(pointer) || TK_UNLIKELY(resolving))
         return; /* dlsym gives back the text of an earlier error of the program's: a few bytes are lost */
-    if (!OF_LINKER(pointer) && RECORDING())
+    if (!OF_LINKER(pointer) && RECORDING()) {
+        forget_tasks(pointer, __builtin_return_address(0));
         TK_RECORD2(heap_free, tk_ticket(), (uintptr_t)pointer);
+    }
     REAL(free)(pointer);
 }
 

@@ -122,28 +122,47 @@ WRAP_TASK_ALLOC(__kmpc_omp_target_task_alloc,
                 thread, flags, size, shared, entry, device)
 
 /* The runtime's allocators hand memory on without a call of malloc. */
-void *omp_alloc(size_t size, uintptr_t allocator);
-TK_EXPORT void *omp_alloc(size_t size, uintptr_t allocator)
+#define WRAP_ALLOC(name, parameters, size, ...) \
+    void *name parameters; \
+    TK_EXPORT void *name parameters \
+    { \
+        return new_memory(RUNTIMES(name)(__VA_ARGS__), size); \
+    }
+
+WRAP_ALLOC(omp_alloc, (size_t size, uintptr_t allocator), size, size, allocator)
+WRAP_ALLOC(omp_aligned_alloc, (size_t alignment, size_t size, uintptr_t allocator), size, alignment, size, allocator)
+WRAP_ALLOC(omp_calloc, (size_t count, size_t size, uintptr_t allocator), count *size, count, size, allocator)
+WRAP_ALLOC(omp_aligned_calloc, (size_t alignment, size_t count, size_t size, uintptr_t allocator), count *size,
+           alignment, count, size, allocator)
+WRAP_ALLOC(__kmpc_alloc, (int thread, size_t size, uintptr_t allocator), size, thread, size, allocator)
+WRAP_ALLOC(__kmpc_aligned_alloc, (int thread, size_t alignment, size_t size, uintptr_t allocator), size, thread,
+           alignment, size, allocator)
+
+/* What the program gives back itself, or has moved. */
+#define GIVING_BACK(pointer, call) \
+    ({ \
+        tk_given_back = pointer; \
+        __typeof__(call) moved = call; \
+        tk_given_back = NULL; \
+        moved; \
+    })
+
+void *omp_realloc(void *old, size_t size, uintptr_t allocator, uintptr_t olds);
+TK_EXPORT void *omp_realloc(void *old, size_t size, uintptr_t allocator, uintptr_t olds)
 {
-    return new_memory(RUNTIMES(omp_alloc)(size, allocator), size);
+    return new_memory(GIVING_BACK(old, RUNTIMES(omp_realloc)(old, size, allocator, olds)), size);
 }
 
-void *omp_aligned_alloc(size_t alignment, size_t size, uintptr_t allocator);
-TK_EXPORT void *omp_aligned_alloc(size_t alignment, size_t size, uintptr_t allocator)
+void omp_free(void *pointer, uintptr_t allocator);
+TK_EXPORT void omp_free(void *pointer, uintptr_t allocator)
 {
-    return new_memory(RUNTIMES(omp_aligned_alloc)(alignment, size, allocator), size);
+    GIVING_BACK(pointer, (RUNTIMES(omp_free)(pointer, allocator), 0));
 }
 
-void *omp_calloc(size_t count, size_t size, uintptr_t allocator);
-TK_EXPORT void *omp_calloc(size_t count, size_t size, uintptr_t allocator)
+void __kmpc_free(int thread, void *pointer, uintptr_t allocator);
+TK_EXPORT void __kmpc_free(int thread, void *pointer, uintptr_t allocator)
 {
-    return new_memory(RUNTIMES(omp_calloc)(count, size, allocator), count * size);
-}
-
-void *__kmpc_alloc(int thread, size_t size, uintptr_t allocator);
-TK_EXPORT void *__kmpc_alloc(int thread, size_t size, uintptr_t allocator)
-{
-    return new_memory(RUNTIMES(__kmpc_alloc)(thread, size, allocator), size);
+    GIVING_BACK(pointer, (RUNTIMES(__kmpc_free)(thread, pointer, allocator), 0));
 }
 
 /* -- copies of a thread ----------------------------------------------------------------------- */

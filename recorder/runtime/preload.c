@@ -11,6 +11,7 @@ __thread struct tk_activation *__tk_activations;
 
 struct tk_openmp tk_openmp;
 __thread int tk_openmp_tool;
+__thread const void *tk_given_back;
 
 static int lock_word;
 

@@ -296,7 +296,11 @@ struct tk_openmp {
     void *library;
 };
 extern struct tk_openmp tk_openmp;
-extern __thread int tk_openmp_tool; /* this thread is in another OMPT tool */
+extern __thread int tk_openmp_tool;        /* this thread is in another OMPT tool */
+extern __thread const void *tk_given_back; /* what it gives back by omp_free, while it does */
+
+/* libomp cuts blocks of up to nearly this size from larger ones, which it frees when all that was cut is given back. */
+#define TK_OPENMP_POOL ((1u << 20) + 64)
 
 /* preload_linker.c: not in a static program */
 void tk_find_linker(void);
