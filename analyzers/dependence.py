@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracekit.contexts.state import empty_stream
-from tracekit.dependence import carried, flow, pairs, threaded
+from tracekit.dependence import carried, final_stores, flow, pairs, threaded
 from tracekit.dependence.carried_segments import CarriedSegments
 from tracekit.dependence.flow_segments import FlowSegments
 from tracekit.dependence.hottest import with_loop
@@ -275,7 +275,12 @@ class Dependence(Module):
             return carried.carried_by(self.program, self.place)
         if self.flow:
             return flow.empty_flow(self.program)
-        return Variants(empty_state(self.program), self.detail, empty_stream(0, 1))
+        return Variants(empty_state(self.program, self.found_first.get("final")), self.detail, empty_stream(0, 1))
+
+    def first_pass(self, totals: Mapping[str, int], records: int) -> type[Module] | None:
+        """Which stores are final, where that pays."""
+        is_it = "WAR" in self.kinds and not self.threads and final_stores.pays(totals, records)
+        return final_stores.FinalStoresPass if is_it else None
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -303,7 +308,10 @@ class Dependence(Module):
         if self.place:
             return CarriedSegments(self)
         context = bool(self.options.context)
-        return DependenceSegments(self.program, self.options, self.detail, context, lambda found: found, inside=True)
+        final = self.found_first.get("final")
+        return DependenceSegments(
+            self.program, self.options, self.detail, context, lambda found: found, inside=True, final=final
+        )
 
     def reduce(self, states: Sequence[Any]) -> Any:
         """What all workers found."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracekit import progress
+from tracekit.analysis.first_pass import find_first
 from tracekit.analysis.modules import class_of, modules_of
 from tracekit.analysis.passes import explain_pass, feed_records, prepare_modules, replay_through
 from tracekit.analysis.presets import expanded
@@ -117,6 +118,7 @@ def analyze_all(
         options = expanded(trace, program, options, window, restricted.loop, threads)
         modules = modules_of(trace, program, options, restricted)
         whole = None if elsewhere else why_not_segmented(trace, program, modules, restricted, segments, threads)
+        first = [] if elsewhere else find_first(trace, program, modules, restricted, threads)
         replay, runners = prepare_modules(trace, program, modules, 1 if whole is None else threads, restricted)
         if elsewhere is not None:
             how = [f"analysed in {counted(elsewhere(trace, program, runners, options), 'segment')}"]
@@ -127,7 +129,7 @@ def analyze_all(
             feed_records(trace, program, runners, threads)
             how = [f"analysed as a whole: {whole}."]
         if explain is not None:
-            for line in how:
+            for line in [*first, *how]:
                 explain(line)
             explain_pass(trace, program, runners, restricted, replay, explain)
         windows = [window.as_json() for window in recorded_windows(trace, program)]

@@ -13,15 +13,24 @@ from tests.naive.dependence_engine import DependenceEngine
 from tests.naive.dependence_machine import Machine, RandomProgram, interleaved
 from tests.naive.dependence_programs import feed
 from tests.naive.dependence_rows import from_naive, from_profile, kinds_of
+from tests.naive.final_stores import passed
 from tests.naive.folding import NaiveFolding
 
 
 def compare(
-    seed: int, streams: int, limit: int, collect: bool, workers: int, context: bool = True, most: int | None = None
+    seed: int,
+    streams: int,
+    limit: int,
+    collect: bool,
+    workers: int,
+    context: bool = True,
+    most: int | None = None,
+    looks_ahead: bool = False,
 ) -> None:
     """Run one random program on both and compare all that they say.
 
     With `most`, recursion folds where it happens, and from so many contexts on there are none of recursive calls.
+    With `looks_ahead`, the engine knows which stores are final.
     """
     random = Random(seed)
     made = RandomProgram(random)
@@ -29,7 +38,8 @@ def compare(
     events = interleaved(random, [Machine(made, random, number, limit).run() for number in numbers])
     cuts = [place for place in range(len(events)) if random.random() < 0.1]
     folds: list[Any] = [] if most is None else ["dynamic", most]
-    engine = DependenceEngine(made.program, context, workers, *folds)
+    final = passed(made.program, events) if looks_ahead else None
+    engine = DependenceEngine(made.program, context, workers, *folds, final=final)
     engine.collects = collect
     feed(engine, events, cuts)
     naive = NaiveDependence(made.program, context) if most is None else NaiveFolding(made.program, most)
@@ -52,11 +62,12 @@ def compare(
     st.sampled_from([30, 100, 300]),
     st.booleans(),
     st.integers(1, 3),
+    st.booleans(),
 )
 def test_engine_agrees_with_the_naive_reference(
-    seed: int, context: bool, streams: int, limit: int, collect: bool, workers: int
+    seed: int, context: bool, streams: int, limit: int, collect: bool, workers: int, looks_ahead: bool
 ) -> None:
-    compare(seed, streams, limit, collect, workers, context)
+    compare(seed, streams, limit, collect, workers, context, looks_ahead=looks_ahead)
 
 
 @settings(deadline=None)
@@ -67,8 +78,9 @@ def test_engine_agrees_with_the_naive_reference(
     st.booleans(),
     st.integers(1, 3),
     st.sampled_from([1, 4, 9, 20, 1 << 16]),
+    st.booleans(),
 )
 def test_folding_agrees_with_the_naive_reference(
-    seed: int, streams: int, limit: int, collect: bool, workers: int, most: int
+    seed: int, streams: int, limit: int, collect: bool, workers: int, most: int, looks_ahead: bool
 ) -> None:
-    compare(seed, streams, limit, collect, workers, most=most)
+    compare(seed, streams, limit, collect, workers, most=most, looks_ahead=looks_ahead)

@@ -10,6 +10,7 @@ import numpy as np
 from tracekit.analyzers.camp import Camp
 from tracekit.analyzers.lamp import Lamp
 from tracekit.contexts.state import MOST_NODES
+from tracekit.dependence.kernels.final_stores import FinalStores
 from tracekit.dependence.kernels.load_history import COLLECT_AT
 from tracekit.dependence.profile import DependenceProfile
 from tracekit.modules.callback_runner import CallbackRunner
@@ -19,7 +20,7 @@ from tracekit.verdicts.module import DependenceModule
 
 class DependenceEngine:
     """``context=True`` is CAMP, ``context=False`` LAMP; `rule`: of recursion; `most`: nodes, by the rule "dynamic";
-    `threads`: the option.
+    `threads`: the option; `final`: what the first pass found.
     """
 
     def __init__(
@@ -30,10 +31,13 @@ class DependenceEngine:
         rule: str = "static",
         most: int = MOST_NODES,
         threads: bool = False,
+        final: FinalStores | None = None,
     ) -> None:
         module: type[DependenceModule] = Camp if context else Lamp
         chosen = {"threads": threads, **({"contexts": rule} if context else {})}
         self.module = module(program, module.Options(**chosen))
+        if final is not None:
+            self.module.found_first = {"final": final}
         self.collects = False
         """Whether the loads that nobody needs are collected again and again, not only when they are many."""
         self.runner = CallbackRunner(self.module, "camp" if context else "lamp", workers)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.naive.dependence import Event
 from tests.naive.dependence_machine import Machine, RandomProgram, interleaved
+from tests.naive.final_stores import passed
 from tracekit.analyzers.camp import Camp
 from tracekit.analyzers.dependence import Dependence, Options
 from tracekit.analyzers.lamp import Lamp
@@ -87,16 +88,26 @@ def columns(table: Any) -> dict[str, list[Any]]:
     return {field: table[field].tolist() for field in table.dtype.names}
 
 
+def knowing(module: Any, program: Any, events: list[Event], looks_ahead: bool) -> Any:
+    """The module, which knows which stores are final if it `looks_ahead`."""
+    if looks_ahead:
+        module.found_first = {"final": passed(program, events)}
+    return module
+
+
 RUN = (st.integers(0, 2**32), st.integers(1, 3), st.sampled_from([30, 100, 300]), st.sampled_from([0.01, 0.1, 0.5]))
 
 
 @settings(deadline=None)
-@given(*RUN, st.sampled_from([Camp, Lamp]), st.sampled_from(["dynamic", "static"]))
-def test_camp_and_lamp(seed: int, streams: int, limit: int, share: float, kind: Any, contexts: str) -> None:
+@given(*RUN, st.sampled_from([Camp, Lamp]), st.sampled_from(["dynamic", "static"]), st.booleans())
+def test_camp_and_lamp(
+    seed: int, streams: int, limit: int, share: float, kind: Any, contexts: str, looks_ahead: bool
+) -> None:
     program, events, cuts = run_of(seed, streams, limit, share)
     options = ContextOptions(contexts=contexts) if kind is Camp else DependenceOptions()
+    other = knowing(kind(program, options), program, events, looks_ahead)
     tables = []
-    for runner in (whole(kind(program, options), events), in_segments(kind(program, options), events, cuts)):
+    for runner in (whole(kind(program, options), events), in_segments(other, events, cuts)):
         runner.finished()
         profile: Any = runner.module.profile  # type: ignore[attr-defined]
         tables.append({name: columns(getattr(profile, name)) for name in TABLES})
@@ -129,10 +140,14 @@ def test_a_store_to_the_upper_half_of_the_address_space() -> None:
             Options(kinds="raw,war,waw", distance=True, context=True, contexts="static", counts=True),
         ]
     ),
+    st.booleans(),
 )
-@example(354, 1, 300, 0.1, Options(kinds="raw,war,waw", distance=True, counts=True))  # found twice at one address
-def test_variants_of_dependence(seed: int, streams: int, limit: int, share: float, options: Options) -> None:
+# Dependences that are found twice at one address.
+@example(354, 1, 300, 0.1, Options(kinds="raw,war,waw", distance=True, counts=True), False)
+def test_variants_of_dependence(
+    seed: int, streams: int, limit: int, share: float, options: Options, looks_ahead: bool
+) -> None:
     program, events, cuts = run_of(seed, streams, limit, share)
     one = whole(Dependence(program, options), events)
-    other = in_segments(Dependence(program, options), events, cuts)
+    other = in_segments(knowing(Dependence(program, options), program, events, looks_ahead), events, cuts)
     assert one.result() == other.result()

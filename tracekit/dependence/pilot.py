@@ -25,6 +25,7 @@ from tracekit.contexts.state import empty_stream
 from tracekit.dependence.kernels.accesses import KNOWN, KNOWN_BITS, access_in
 from tracekit.dependence.kernels.dependence import ENDING, change_object
 from tracekit.dependence.kernels.dependence_table import DependenceTable
+from tracekit.dependence.kernels.final_stores import FinalStores, by_access
 from tracekit.dependence.state import empty_relations
 from tracekit.formats.events import OBJECT_EVENTS
 from tracekit.jit.kernel import inlined
@@ -45,16 +46,20 @@ class PilotState(NamedTuple):
     known: NDArray[Any]
     objects: Objects
     identities: HashTable
+    final: FinalStores
     idle: Any  # levels of a stream without any
 
 
 @inlined
-def _stored(state: Any, levels: Any, context: Any, instruction: Any, address: Any, size: Any, stream: Any) -> None:
+def _stored(
+    state: Any, levels: Any, context: Any, instruction: Any, address: Any, size: Any, stream: Any, time: Any
+) -> None:
     """Remember a store."""
     turn_to(state.memory, stream)
     access = access_in(state, levels, min(instruction, state.access.size - 1), context)
+    stored = by_access(state.final, access, time)
     for row in writing(state.memory, address, size):
-        state.memory.rows[row].store = access
+        state.memory.rows[row].store = stored
         state.memory.rows[row].stamp = levels.control[CLOCK]
     dirty_pages(state.memory, state.dirty, address, size)
 
@@ -70,19 +75,19 @@ def store_in_context(
     context: int,
 ) -> None:
     """With contexts. (Whoever asks for the time has loads counted.)"""
-    _stored(state, levels, context, instruction, address, size, stream)
+    _stored(state, levels, context, instruction, address, size, stream, time)
 
 
 def store_in_loops(
     state: PilotState, instruction: int, address: int, size: int, stream: int, time: int, levels: Any
 ) -> None:
     """With loops, without contexts."""
-    _stored(state, levels, None, instruction, address, size, stream)
+    _stored(state, levels, None, instruction, address, size, stream, time)
 
 
 def store_any(state: PilotState, instruction: int, address: int, size: int, stream: int, time: int) -> None:
     """Without loops and contexts."""
-    _stored(state, state.idle, None, instruction, address, size, stream)
+    _stored(state, state.idle, None, instruction, address, size, stream, time)
 
 
 @inlined
@@ -96,14 +101,17 @@ def _stored_in_loop(
     step: Any,
     count: Any,
     stream: Any,
+    time: Any,
+    period: Any,
 ) -> None:
     """Remember stores in consecutive iterations of the innermost loop."""
     turn_to(state.memory, stream)
     access = access_in(state, levels, min(instruction, state.access.size - 1), context)
     clock, ticks = levels.control[CLOCK], is_in_loop(levels)
-    for _ in range(count):
+    for number in range(count):
+        stored = by_access(state.final, access, time + number * period)
         for row in writing(state.memory, address, size):
-            state.memory.rows[row].store = access
+            state.memory.rows[row].store = stored
             state.memory.rows[row].stamp = clock
         dirty_pages(state.memory, state.dirty, address, size)
         address += step
@@ -119,11 +127,12 @@ def stores_in_context(
     count: int,
     stream: int,
     time: int,
+    period: int,
     levels: Any,
     context: int,
 ) -> None:
     """With contexts."""
-    _stored_in_loop(state, levels, context, instruction, address, size, step, count, stream)
+    _stored_in_loop(state, levels, context, instruction, address, size, step, count, stream, time, period)
 
 
 def stores_in_loops(
@@ -135,10 +144,11 @@ def stores_in_loops(
     count: int,
     stream: int,
     time: int,
+    period: int,
     levels: Any,
 ) -> None:
     """With loops, without contexts."""
-    _stored_in_loop(state, levels, None, instruction, address, size, step, count, stream)
+    _stored_in_loop(state, levels, None, instruction, address, size, step, count, stream, time, period)
 
 
 @inlined
@@ -191,10 +201,15 @@ OBJECTS: dict[str, Callable[..., None]] = {
 
 
 class Pilot(Module):
-    """The pass ahead. `context`, `loops`: what the analysis tells apart; `objects`: whether it names objects."""
+    """The pass ahead. `context`, `loops`: what the analysis tells apart; `objects`: whether it names objects; `final`:
+    what an earlier pass found, if the analysis looks at loads.
+    """
 
-    def __init__(self, program: Program, options: Any, context: bool, loops: bool, objects: bool) -> None:
+    def __init__(
+        self, program: Program, options: Any, context: bool, loops: bool, objects: bool, final: FinalStores
+    ) -> None:
         super().__init__(program, options)
+        self.final = final
         self.on_store = store_in_context if context else store_in_loops if loops else store_any
         self.on_stores = stores_in_context if context else stores_in_loops if loops else None
         self.objects = objects
@@ -219,6 +234,7 @@ class Pilot(Module):
             known=np.zeros(1 << KNOWN_BITS, KNOWN),
             objects=empty_objects(),
             identities=hash_table([]),
+            final=self.final,
             idle=empty_stream(0, 1),
         )
 

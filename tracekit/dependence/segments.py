@@ -23,8 +23,10 @@ from tracekit.containers.spilling import Stack
 from tracekit.contexts.kernels.streams import CLOCK, Stream
 from tracekit.contexts.rules import is_static
 from tracekit.contexts.state import empty_stream
+from tracekit.dependence.final_stores import nothing_known
 from tracekit.dependence.kernels import executions, front, load_history, seams
 from tracekit.dependence.kernels.dependence import Detail, State
+from tracekit.dependence.kernels.final_stores import FinalStores
 from tracekit.dependence.kernels.load_history import LoadHistory
 from tracekit.dependence.kernels.open_stores import KEPT_LEVEL, OPEN_STORE, STAND, OpenStores
 from tracekit.dependence.pilot import Pilot, PilotState
@@ -59,7 +61,7 @@ class Left(NamedTuple):
 class DependenceSegments:
     """See above. `detail`, `context`: what the module finds out; `reduce` makes its reduced state of all findings.
 
-    inside: whether the module's state has the State in it, as ``history``.
+    inside: whether the module's state has the State in it, as ``history``. `final`: what a first pass found.
     """
 
     memory: int | None = None
@@ -73,13 +75,17 @@ class DependenceSegments:
         context: bool,
         reduce: Callable[[Findings], Any],
         inside: bool = False,
+        final: FinalStores | None = None,
     ) -> None:
         self._inside = inside
         told = {"context": context, "static": is_static(options), "loops": detail.loops, "objects": detail.profile}
+        told["final"] = final is not None
         self.beginnings: str | None = " ".join(name for name, is_so in told.items() if is_so)
         self._seams = Seams(program, detail)
         self._reduce = reduce
-        self.pilot: Module = Pilot(program, options, context, bool(detail.loops), bool(detail.profile))
+        self.pilot: Module = Pilot(
+            program, options, context, bool(detail.loops), bool(detail.profile), final or nothing_known()
+        )
         self._blocks = initial_pages.empty_blocks()
         self._last: initial_pages.Pages | None = None
 

@@ -8,10 +8,12 @@ import tracekit.dependence.serialization  # noqa: F401  (says how states are tak
 from tracekit.containers import arena, maps, shadow
 from tracekit.containers.hash_table import hash_table
 from tracekit.containers.kernels.arena import USED
+from tracekit.dependence.final_stores import nothing_known
 from tracekit.dependence.kernels import accesses, dependence_table, dependence_ways, executions, load_history, sharding
 from tracekit.dependence.kernels.dependence import State
 from tracekit.dependence.kernels.dependence_table import DependenceTable
 from tracekit.dependence.kernels.executions import Runs
+from tracekit.dependence.kernels.final_stores import FinalStores
 from tracekit.dependence.kernels.load_history import LoadHistory
 from tracekit.dependence.kernels.sharding import Shared
 from tracekit.formats.image import OpKind
@@ -24,8 +26,8 @@ UPDATING = (OpKind.ATOMIC, OpKind.COPY_FROM, OpKind.COPY_TO, OpKind.CALL)
 """Operations of which one execution may both load and store."""
 
 
-def empty_state(program: Program) -> State:
-    """The state before the first event."""
+def empty_state(program: Program, final: FinalStores | None = None) -> State:
+    """The state before the first event; `final`: what a pass found."""
     relations = empty_relations()
     return State(
         memory=shadow.empty(load_history.HISTORY, per_stream=True),
@@ -43,6 +45,7 @@ def empty_state(program: Program) -> State:
         access=np.zeros(len(program.ops) + 1, np.int64),  # the last: an unknown call
         known=np.zeros(1 << accesses.KNOWN_BITS, accesses.KNOWN),
         ways=np.zeros(dependence_ways.WAYS, dependence_ways.WAY),
+        final=nothing_known() if final is None else final,
     )
 
 

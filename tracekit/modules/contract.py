@@ -166,6 +166,9 @@ class Analysis:
     windowed: bool = False
     """Whether the analysis is restricted to a window on the trace; set before the first event."""
 
+    found_first: Mapping[str, Any] = {}
+    """The result of :meth:`first_pass`; set before the first event, empty if there was no such pass."""
+
     ends_with_window: ClassVar[bool] = False
     """Whether nothing behind a window by position (`--to`) changes the profile: then the replay ends with the window.
 
@@ -190,6 +193,15 @@ class Analysis:
 
     def segments(self) -> Segments | None:
         """How the analysis goes in segments of the trace (tracekit/modules/segments.py); None, as here: it does not."""
+        return None
+
+    def first_pass(self, totals: Mapping[str, int], records: int) -> type[Module] | None:
+        """A module without options that goes over the whole trace before this one; None, as here: none does.
+
+        `totals`: of the trace, ``accesses``, ``loads`` and ``stores`` among them; `records`: how many it has. The
+        profile must be the same without its result (:attr:`found_first`): an analysis of a window, or of segments
+        elsewhere, has none.
+        """
         return None
 
     @classmethod

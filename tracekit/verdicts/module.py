@@ -113,7 +113,9 @@ class DependenceModule(Module):
         from tracekit.dependence.state import empty_state
         from tracekit.dependence.threaded import empty_threaded
 
-        return empty_threaded(self.program, self.detail) if self.options.threads else empty_state(self.program)
+        if self.options.threads:
+            return empty_threaded(self.program, self.detail)
+        return empty_state(self.program, self.found_first.get("final"))
 
     def reduce(self, states: Sequence[Any]) -> None:
         """The profile, of which all else is made, from what the workers found."""
@@ -126,6 +128,12 @@ class DependenceModule(Module):
             states = [states[0].own]
         self.profile = profile(reduce_states(states), self.contexts, len(self.program.ops))
 
+    def first_pass(self, totals: Mapping[str, int], records: int) -> type[Module] | None:
+        """Which stores are final, where that pays."""
+        from tracekit.dependence.final_stores import FinalStoresPass, pays
+
+        return FinalStoresPass if self.detail.war and not self.options.threads and pays(totals, records) else None
+
     def segments(self) -> Segments | None:
         """As the whole family goes."""
         if self.whole_because:
@@ -137,7 +145,8 @@ class DependenceModule(Module):
 
             self.profile = profile(findings, self.contexts, len(self.program.ops))
 
-        return DependenceSegments(self.program, self.options, self.detail, self.context, reduce)
+        final = self.found_first.get("final")
+        return DependenceSegments(self.program, self.options, self.detail, self.context, reduce, final=final)
 
     def adopt(self, other: Module) -> None:
         """The profile, and what was made of it already."""

@@ -37,7 +37,9 @@ from tracekit.dependence.kernels.dependence_table import (
     tally,
 )
 from tracekit.dependence.kernels.executions import Runs
+from tracekit.dependence.kernels.final_stores import FinalStores, by_access, is_needed
 from tracekit.dependence.kernels.load_history import (
+    ACCESS_BITS,
     GROWN_BITS,
     LoadHistory,
     add_reader,
@@ -45,7 +47,7 @@ from tracekit.dependence.kernels.load_history import (
     drop_readers,
     expect_readers,
 )
-from tracekit.dependence.kernels.open_stores import CLOSED, come_to, note_open
+from tracekit.dependence.kernels.open_stores import come_to, note_open
 from tracekit.dependence.kernels.sharding import MAY_BE_SHARED, NOTHING, Part, Shared, enter_part, note, note_load_part
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.translation.kernels.identities import Objects, identity_at
@@ -88,6 +90,7 @@ class State(NamedTuple):
     access: Any  # [instruction]: its access, if contexts are not told apart; 0: none yet
     known: Any  # KNOWN, by instruction and context
     ways: Any  # WAY, of the accesses of a loop that are entered many at a time (dependence_ways.py)
+    final: FinalStores
     open: Any = None  # in a segment of the trace: OpenStores
 
 
@@ -221,7 +224,7 @@ def enter_store(state: Any, detail: Any, levels: Any, access: Any, given: Access
     """Enter a store by `access` into the object `identity`, as a part of the execution `now`."""
     if detail.war:
         note_open(state, state.open, levels, access, given, now, identity)
-    _store(state, detail, levels, access, given.address, given.size, now, identity)
+    _store(state, detail, levels, access, given, now, identity)
 
 
 @kernel
@@ -261,7 +264,7 @@ def _load(
         level, has_store = _loaded(state, detail, levels, access, row, now, identity)
         exposed = min(exposed, level)
         is_stored |= has_store
-        if detail.war and not waits:
+        if detail.war and not waits and is_needed(state, row, given.address, given.size):
             add_reader(state.readers, state.memory, row, access, levels.control[CLOCK], levels)
     if detail.profile:
         if not is_stored and part.whole and given.size > 0:
@@ -279,7 +282,7 @@ def _load(
 def _loaded(state: Any, detail: Any, levels: Any, access: Any, row: Any, now: Any, identity: Any) -> Any:
     """A row of what is loaded: the level from which on it is exposed, unless that is known; whether it was stored."""
     known = state.memory.rows[row]
-    exposed, source = np.int64(NO_LEVEL), np.int64(known.store) & CLOSED
+    exposed, source = np.int64(NO_LEVEL), np.int64(known.store) & ACCESS_BITS
     if detail.raw and source != 0:
         shared = depends(state, detail, levels, RAW, source, access, known.stamp, now, identity)
         if shared != AS_BEFORE:
@@ -298,8 +301,9 @@ def _note_part(state: Any, levels: Any, access: Any, time: Any, is_stored: Any) 
 
 
 @inlined
-def _store(state: Any, detail: Any, levels: Any, access: Any, address: Any, size: Any, now: Any, identity: Any) -> None:
+def _store(state: Any, detail: Any, levels: Any, access: Any, given: Any, now: Any, identity: Any) -> None:
     """A store depends on the stores of its bytes, and on the loads since."""
+    address, size, stored = given.address, given.size, by_access(state.final, access, given.time)
     if state.runs.waiting.control[0] > 1:
         runs.cut(state.runs.waiting, address, address + size)
     is_divided = False
@@ -310,17 +314,17 @@ def _store(state: Any, detail: Any, levels: Any, access: Any, address: Any, size
             start = np.int64(come_to(state, state.open, row, start))
         if detail.waw or detail.war:
             _stored(state, detail, levels, access, row, now, identity)
-        _become(state, levels, row, access)
+        _become(state, levels, row, stored)
         is_divided |= row >= np.uint64(2 * state.memory.granules.size)
     if is_divided:  # words that are covered become whole
         for row in writing(state.memory, address, size):
-            _become(state, levels, row, access)
+            _become(state, levels, row, stored)
 
 
 @inlined
-def _become(state: Any, levels: Any, row: Any, access: Any) -> None:
+def _become(state: Any, levels: Any, row: Any, stored: Any) -> None:
     drop_readers(state.memory, row)
-    state.memory.rows[row].store = access
+    state.memory.rows[row].store = stored
     state.memory.rows[row].stamp = levels.control[CLOCK]
 
 
@@ -328,7 +332,7 @@ def _become(state: Any, levels: Any, row: Any, access: Any) -> None:
 def _stored(state: Any, detail: Any, levels: Any, access: Any, row: Any, now: Any, identity: Any) -> None:
     """First the last store, then the loads since, the latest first."""
     known, loads = state.memory.rows[row], state.readers.rows
-    kind, source, stamp = WAW, (np.int64(known.store) & CLOSED) * detail.waw, known.stamp
+    kind, source, stamp = WAW, (np.int64(known.store) & ACCESS_BITS) * detail.waw, known.stamp
     entry = np.int64(STORE)
     while True:
         if source != 0:

@@ -13,8 +13,7 @@ import numpy as np
 from tracekit.contexts.kernels.iterations import is_steady
 from tracekit.contexts.kernels.levels import began_at
 from tracekit.contexts.kernels.streams import CHAIN, CLOCK, RUNS, TELLING
-from tracekit.dependence.kernels.load_history import GROWN_BITS
-from tracekit.dependence.kernels.open_stores import CLOSED
+from tracekit.dependence.kernels.load_history import ACCESS_BITS, GROWN_BITS
 from tracekit.jit.kernel import inlined
 
 WAY = np.dtype(
@@ -65,7 +64,7 @@ def found_again(state: Any, detail: Any, row: Any, clock: Any, now: Any, identit
     Those that were counted before it are not counted twice there: the execution is the same.
     """
     known, loads = state.memory.rows[row], state.readers.rows
-    source = np.int64(known.store) & CLOSED
+    source = np.int64(known.store) & ACCESS_BITS
     if detail.waw and source != 0 and not again(state, detail, STORE, source, known.stamp, clock, now, identity):
         return False
     if detail.war and known.reader != 0:

@@ -30,9 +30,14 @@ from tracekit.containers.kernels.shadow import PAGES, SCRATCH, STREAM, WORDS
 from tracekit.contexts.kernels.streams import LEVELS
 from tracekit.jit.kernel import inlined, kernel
 
+FINAL = 1 << 30
+"""In ``store``: no store comes any more, so loads are not entered (final_stores.py). (OPEN is the bit beside it.)"""
+ACCESS_BITS = FINAL - 1
+"""The bits of ``store`` that are an access."""
+
 HISTORY = np.dtype(
     [
-        ("store", "<u4"),  # access that stored the byte last, 0: none
+        ("store", "<u4"),  # access that stored the byte last (ACCESS_BITS), 0: none
         ("reader", "<u4"),  # access that loaded it last since then, 0: none
         ("stamp", "<i8"),  # clocks of the two
         ("loaded", "<i8"),

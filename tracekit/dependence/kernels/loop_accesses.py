@@ -41,7 +41,9 @@ from tracekit.dependence.kernels.dependence_ways import (
     found_again,
     remember,
 )
+from tracekit.dependence.kernels.final_stores import by_access, is_needed
 from tracekit.dependence.kernels.load_history import (
+    ACCESS_BITS,
     GROWN_BITS,
     add_reader,
     collect,
@@ -49,7 +51,6 @@ from tracekit.dependence.kernels.load_history import (
     interval_of,
     read_again,
 )
-from tracekit.dependence.kernels.open_stores import CLOSED
 from tracekit.dependence.kernels.sharding import MAY_BE_SHARED, Part
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.translation.kernels.identities import MIXED, SHARED, WHOLE, words_of_page
@@ -247,7 +248,7 @@ def _quick_loads(
             for behind in range(words):
                 row = _row_of(memory, word + behind, address, parts)
                 known = memory.rows[row]
-                stored = np.int64(known.store) & CLOSED
+                stored = np.int64(known.store) & ACCESS_BITS
                 goes_on = row != 0
                 if stored != 0:
                     place = known.stamp - (now & moves)
@@ -258,8 +259,8 @@ def _quick_loads(
                     last = number if goes_on else last
                 else:
                     goes_on &= is_exposed
-                if detail.war:
-                    goes_on = goes_on and read_again(state.readers, known, access, now, interval)
+                if detail.war and goes_on and is_needed(state, row, address, size):
+                    goes_on = read_again(state.readers, known, access, now, interval)
                 if not goes_on:
                     break
             number += goes_on
@@ -297,8 +298,9 @@ def _quick_stores(state: Any, detail: Any, access: Any, first: Any, steps: Steps
                 goes_on &= row != 0 and not _is_open(memory, state.open, row)
                 goes_on = goes_on and found_again(state, detail, row, now, execution, identity)
             if goes_on:
+                stored = by_access(state.final, access, execution - 1)
                 for behind in range(words):
-                    _become(memory, _row_of(memory, word + behind, address, parts), access, now)
+                    _become(memory, _row_of(memory, word + behind, address, parts), stored, now)
             number += goes_on
             address += steps.step
             stays = goes_on and number < steps.times and start <= address <= end
@@ -318,9 +320,9 @@ def _is_open(memory: Any, opened: Any, row: Any) -> Any:
 
 
 @inlined
-def _become(memory: Any, row: Any, access: Any, clock: Any) -> None:
+def _become(memory: Any, row: Any, stored: Any, clock: Any) -> None:
     drop_readers(memory, row)
-    memory.rows[row].store = access
+    memory.rows[row].store = stored
     memory.rows[row].stamp = clock
 
 
@@ -334,13 +336,13 @@ def _long_load(state: Any, detail: Any, levels: Any, access: Any, given: Any, kn
     exposed, is_stored = np.int64(NO_LEVEL), False
     for row in changing(state.memory, given.address, given.size):
         known = state.memory.rows[row]
-        source = np.int64(known.store) & CLOSED
+        source = np.int64(known.store) & ACCESS_BITS
         is_stored |= source != 0
         if detail.raw and source != 0:
             shared = _depend(state, detail, levels, STORE, RAW, source, access, known.stamp, now, identity)
             if shared != AS_BEFORE:
                 exposed = min(exposed, np.int64(shared >> 1))
-        if detail.war:
+        if detail.war and is_needed(state, row, given.address, given.size):
             _read(state, levels, row, access)
     if detail.profile:
         if not is_stored and given.size > 0:
@@ -363,13 +365,14 @@ def _long_store(state: Any, detail: Any, levels: Any, access: Any, given: Any) -
         enter_store(state, detail, levels, access, given, now, identity)
         state.shared.control[MAY_BE_SHARED] = 0
         return
+    stored = by_access(state.final, access, given.time)
     for row in changing(memory, given.address, given.size):
         _stored(state, detail, levels, access, row, now, identity)
-        _become(memory, row, access, clock)
+        _become(memory, row, stored, clock)
         is_divided |= row >= np.uint64(2 * memory.granules.size)
     if is_divided:  # words that are covered become whole
         for row in writing(memory, given.address, given.size):
-            _become(memory, row, access, clock)
+            _become(memory, row, stored, clock)
 
 
 @kernel
@@ -387,7 +390,7 @@ def _read(state: Any, levels: Any, row: Any, access: Any) -> None:
 def _stored(state: Any, detail: Any, levels: Any, access: Any, row: Any, now: Any, identity: Any) -> None:
     """Enter all dependences of a store on what is known of a row, and remember each."""
     known, loads = state.memory.rows[row], state.readers.rows
-    source, entry, number = np.int64(known.store) & CLOSED, np.int64(known.before), np.int64(STORE)
+    source, entry, number = np.int64(known.store) & ACCESS_BITS, np.int64(known.before), np.int64(STORE)
     kind, stamp = np.int64(WAW), known.stamp
     if detail.waw == 0:
         source = np.int64(0)

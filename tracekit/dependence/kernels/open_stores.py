@@ -25,9 +25,6 @@ from tracekit.dependence.kernels.executions import INSTRUCTION
 from tracekit.dependence.kernels.sharding import ADDRESS, ELSEWHERE, HERE, MAY_BE_SHARED, STORES, TIME
 from tracekit.jit.kernel import inlined, kernel
 
-CLOSED = OPEN - 1
-"""The bits of ``store`` in a row of shadow memory that are an access."""
-
 OPEN_STORE = np.dtype(
     [
         ("start", "<i8"),  # its bytes, those of them
