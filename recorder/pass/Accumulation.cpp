@@ -1,5 +1,6 @@
 // Accumulation.cpp: see Accumulation.h.
 #include "Accumulation.h"
+#include "Loops.h"
 
 #include "llvm/IR/PatternMatch.h"
 
@@ -21,11 +22,17 @@ StringRef Accumulation::ofPhi(PHINode &Phi) {
   return "";
 }
 
+/// Whether the source has two variables there, of which one takes what has been accumulated in the other so far.
+static bool isOtherVariable(PHINode &Other, PHINode &Phi) {
+  const DILocalVariable *OtherName = carriedVariable(Other), *Name = carriedVariable(Phi);
+  return OtherName && Name && OtherName != Name;
+}
+
 StringRef Accumulation::grownFrom(PHINode &Phi) {
   Root = &Phi;
   Values.insert(&Phi);
   for (PHINode &Other : Phi.getParent()->phis())
-    if (&Other != &Phi && Equality::areTwins(&Other, &Phi))
+    if (&Other != &Phi && !isOtherVariable(Other, Phi) && Equality::areTwins(&Other, &Phi))
       Values.insert(&Other), Twins.insert(&Other);
   if (!grow())
     return "";
