@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracekit.formats.errors import TracekitError
@@ -10,6 +9,7 @@ from tracekit.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from numpy import ndarray
 
@@ -43,9 +43,12 @@ def analyze(
 
     Of several traces of one build, files, folders or patterns, the merged profile: `module` is the name of one then.
     """
+    # pathlib, too, is not for `tracekit cc`, which is started for each file of a build.
+    from pathlib import PurePath
+
     from tracekit import api
 
-    if not isinstance(path, (str, Path)):
+    if not isinstance(path, (str, PurePath)):
         from tracekit.many.analysis import analyze_each
 
         return analyze_each(path, module, jobs, window=window, options=options)

@@ -12,28 +12,33 @@ namespace tracekit {
 /// Other accesses of a variable are looked for in so many blocks.
 static constexpr unsigned MostBlocksAhead = 16;
 
-StringRef Accumulation::ofPhi(PHINode &Phi) {
-  for (Value *Candidate : homesOf(Phi)) {
-    *this = Accumulation(L, *In);
-    Home = Candidate;
-    if (StringRef Found = grownFrom(Phi); !Found.empty())
-      return Found;
-  }
-  return "";
-}
-
 /// Whether the source has two variables there, of which one takes what has been accumulated in the other so far.
 static bool isOtherVariable(PHINode &Other, PHINode &Phi) {
   const DILocalVariable *OtherName = carriedVariable(Other), *Name = carriedVariable(Phi);
   return OtherName && Name && OtherName != Name;
 }
 
-StringRef Accumulation::grownFrom(PHINode &Phi) {
+StringRef Accumulation::ofPhi(PHINode &Phi) {
+  SmallVector<Value *, 2> Homes = homesOf(Phi);
+  SmallVector<PHINode *, 4> Alike;
+  if (!Homes.empty())
+    for (PHINode &Other : Phi.getParent()->phis())
+      if (&Other != &Phi && !isOtherVariable(Other, Phi) && Equality::areTwins(&Other, &Phi, In->Sums))
+        Alike.push_back(&Other);
+  for (Value *Candidate : Homes) {
+    *this = Accumulation(L, *In);
+    Home = Candidate;
+    if (StringRef Found = grownFrom(Phi, Alike); !Found.empty())
+      return Found;
+  }
+  return "";
+}
+
+StringRef Accumulation::grownFrom(PHINode &Phi, ArrayRef<PHINode *> Alike) {
   Root = &Phi;
   Values.insert(&Phi);
-  for (PHINode &Other : Phi.getParent()->phis())
-    if (&Other != &Phi && !isOtherVariable(Other, Phi) && Equality::areTwins(&Other, &Phi))
-      Values.insert(&Other), Twins.insert(&Other);
+  Values.insert(Alike.begin(), Alike.end());
+  Twins.insert(Alike.begin(), Alike.end());
   if (!grow())
     return "";
   auto IsHandedOn = [&](const PHINode &Of) {

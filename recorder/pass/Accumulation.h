@@ -16,6 +16,7 @@ struct FunctionShape {
   const llvm::DominatorTree &DT;
   const llvm::PostDominatorTree &PDT;
   llvm::ScalarEvolution &SE;
+  mutable PhiSums Sums = {};
 };
 
 /// The associative operator that `I` applies, "" if none. `Through` is the operand that is accumulated, which for
@@ -107,7 +108,7 @@ private:
   bool isRoot(const llvm::Value *V) const {
     return V == Root || llvm::isa<llvm::LoadInst>(V) || Twins.contains(llvm::dyn_cast<llvm::PHINode>(V));
   }
-  llvm::StringRef grownFrom(llvm::PHINode &Phi);
+  llvm::StringRef grownFrom(llvm::PHINode &Phi, llvm::ArrayRef<llvm::PHINode *> Alike);
   llvm::SmallVector<llvm::Value *, 2> homesOf(llvm::PHINode &Root) const;
   bool isAloneInLoopsAround() const;
   bool isStoredInside(const llvm::Value &Pointer) const;

@@ -135,7 +135,7 @@ StringRef Accumulation::direction(const Fact &Known, Value *New, ArrayRef<Value 
     std::swap(Left, Right);
     Is = CmpInst::getSwappedPredicate(Is);
   }
-  if (!all_of(Kept, [&](Value *V) { return Equality::areTwins(withoutCasts(V), withoutCasts(Right)); }))
+  if (!all_of(Kept, [&](Value *V) { return Equality::areTwins(withoutCasts(V), withoutCasts(Right), In->Sums); }))
     return "";
   auto *CastOfLeft = dyn_cast<CastInst>(Left), *CastOfRight = dyn_cast<CastInst>(Right);
   auto *Rounded = dyn_cast<FPTruncInst>(New);

@@ -3,6 +3,7 @@
 
 #include "Leaves.h"
 
+#include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/Analysis/AliasAnalysis.h"
@@ -83,12 +84,34 @@ bool Equality::equal(const Value *A, const Value *B, unsigned Depth) const {
 
 using Pairs = SmallSet<std::pair<const Value *, const Value *>, 16>;
 
+/// What a phi takes along the K-th edge of another one of its block; most often it has them in the same order.
+static Value *incomingAlong(const PHINode &Phi, const PHINode &Other, unsigned K) {
+  BasicBlock *From = Other.getIncomingBlock(K);
+  return Phi.getIncomingBlock(K) == From ? Phi.getIncomingValue(K) : Phi.getIncomingValueForBlock(From);
+}
+
+uint64_t PhiSums::of(const PHINode &Phi) {
+  auto [Known, New] = Sums.try_emplace(&Phi);
+  if (New)
+    for (unsigned K = 0; K < Phi.getNumIncomingValues(); ++K) {
+      const Value *V = Phi.getIncomingValue(K);
+      auto *I = dyn_cast<Instruction>(V);
+      Known->second +=
+          I ? hash_combine(Phi.getIncomingBlock(K), I->getOpcode()) : hash_combine(Phi.getIncomingBlock(K), V);
+    }
+  return Known->second;
+}
+
 /// Whether both are computed alike, if those of `Assumed` are the same.
-static bool areAlike(const Value *A, const Value *B, Pairs &Assumed) {
+static bool areAlike(const Value *A, const Value *B, Pairs &Assumed, PhiSums &Sums) {
   if (A == B)
     return true;
   auto *I = dyn_cast<Instruction>(A), *J = dyn_cast<Instruction>(B);
-  if (!I || !J || !I->isSameOperationAs(J) || I->mayReadOrWriteMemory() || isa<AllocaInst, FreezeInst>(I))
+  if (!I || !J || I->getOpcode() != J->getOpcode() || I->getType() != J->getType())
+    return false;
+  auto *Phi = dyn_cast<PHINode>(I), *Other = dyn_cast<PHINode>(J);
+  if (Phi ? Phi->getParent() != Other->getParent() || Sums.of(*Phi) != Sums.of(*Other)
+          : !I->isSameOperationAs(J) || I->mayReadOrWriteMemory() || isa<AllocaInst, FreezeInst>(I))
     return false;
   if (auto *Call = dyn_cast<CallBase>(I);
       Call && (!isa<IntrinsicInst>(Call) || Call->getCalledOperand() != cast<CallBase>(J)->getCalledOperand()))
@@ -97,21 +120,21 @@ static bool areAlike(const Value *A, const Value *B, Pairs &Assumed) {
     return true;
   if (Assumed.size() > MostPairs)
     return false;
-  if (auto *Phi = dyn_cast<PHINode>(I)) {
-    auto *Other = cast<PHINode>(J);
-    return Phi->getParent() == Other->getParent() && all_of(Phi->blocks(), [&](BasicBlock *Before) {
-             return areAlike(Phi->getIncomingValueForBlock(Before), Other->getIncomingValueForBlock(Before), Assumed);
-           });
+  if (Phi) {
+    for (unsigned K = 0; K < Phi->getNumIncomingValues(); ++K)
+      if (!areAlike(Phi->getIncomingValue(K), incomingAlong(*Other, *Phi, K), Assumed, Sums))
+        return false;
+    return true;
   }
   for (unsigned K = 0; K < I->getNumOperands(); ++K)
-    if (!areAlike(I->getOperand(K), J->getOperand(K), Assumed))
+    if (!areAlike(I->getOperand(K), J->getOperand(K), Assumed, Sums))
       return false;
   return true;
 }
 
-bool Equality::areTwins(const Value *A, const Value *B) {
+bool Equality::areTwins(const Value *A, const Value *B, PhiSums &Sums) {
   Pairs Assumed;
-  return areAlike(A, B, Assumed);
+  return areAlike(A, B, Assumed, Sums);
 }
 
 } // namespace tracekit

@@ -1,11 +1,22 @@
 // Equality.h: whether two registers of one iteration hold the same value, where nothing has been optimised.
 #pragma once
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/Instructions.h"
 
 namespace tracekit {
+
+/// What phis take, summed up, the same for twins: in an interpreter there are hundreds that take hundreds of values
+/// each.
+class PhiSums {
+public:
+  uint64_t of(const llvm::PHINode &Phi);
+
+private:
+  llvm::DenseMap<const llvm::PHINode *, uint64_t> Sums;
+};
 
 /// Compares what is computed in one iteration of a loop, or without one in an activation: unoptimised code computes and
 /// loads the same value again.
@@ -18,7 +29,7 @@ public:
 
   /// Whether two values are the same in each iteration, whatever loops hand on: the optimiser keeps a variable in two
   /// registers where it does not see that they are one.
-  static bool areTwins(const llvm::Value *A, const llvm::Value *B);
+  static bool areTwins(const llvm::Value *A, const llvm::Value *B, PhiSums &Sums);
 
   /// Whether, from `First` on to `Then` in the same iteration, nothing can have changed what is at `Pointer`.
   bool isUntouched(const llvm::Value *Pointer, const llvm::Instruction &First, const llvm::Instruction &Then) const;

@@ -9,15 +9,23 @@ namespace tracekit {
 
 LoopText::LoopText(const Loop &L, const DILocation &Start, const Touches &T, const ModuleTouches &Everything,
                    ArrayRef<BasicBlock *> Order)
-    : L(L), Start(Start), T(T), Everything(Everything) {
+    : L(L), Start(Start), T(T), Everything(Everything), Touched(T.Of.size()) {
   SmallVector<Function *, 8> Called;
   for (BasicBlock *BB : Order)
     if (L.contains(BB)) {
       Blocks.push_back(BB);
       if (auto Known = T.Calls.find(BB); Known != T.Calls.end())
         Called.append(Known->second.begin(), Known->second.end());
+      if (auto Known = T.In.find(BB); Known != T.In.end())
+        for (unsigned Place : Known->second)
+          Touched.set(Place);
+      if (auto Known = T.StoresElsewhere.find(BB); Known != T.StoresElsewhere.end())
+        StoresElsewhere.insert(Known->second.begin(), Known->second.end());
+      CallsUnknown |= T.CallsUnknown.contains(BB);
     }
+  SmallVector<BasicBlock *, 4> Latches;
   L.getLoopLatches(Latches);
+  Iteration.emplace(Blocks, Latches);
   Callees = Everything.effectOfCalls(Called);
 }
 

@@ -3,8 +3,11 @@
 
 #include "ModuleTouches.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/DebugInfoMetadata.h"
+
+#include <optional>
 
 namespace tracekit {
 
@@ -14,7 +17,12 @@ struct LoopText {
            llvm::ArrayRef<llvm::BasicBlock *> Order);
 
   /// What an iteration does to a variable, but for what it calls.
-  RegionEffect effectOn(const ObjectTouches &Variable) const { return effectOf(Variable, Blocks, Latches); }
+  RegionEffect effectOn(const ObjectTouches &Variable) const { return effectOf(Variable, *Iteration); }
+
+  /// Whether it may store into a variable through a pointer, or call what does.
+  bool mayReach(Object Variable) const {
+    return CallsUnknown || mayChange(Variable, StoresElsewhere) || mayChange(Variable, Callees.StoresElsewhere);
+  }
 
   /// Whether the loop's text, or what it calls, assigns the variable at an address; not of other memory: the run says
   /// whether that changes.
@@ -25,8 +33,13 @@ struct LoopText {
   const Touches &T;
   const ModuleTouches &Everything;
   llvm::SmallVector<llvm::BasicBlock *, 16> Blocks; // in reverse post-order, the header first
-  llvm::SmallVector<llvm::BasicBlock *, 4> Latches;
+  llvm::BitVector Touched;                          // the variables of `T.Of` that the text touches
   CalleeEffect Callees;
+
+private:
+  std::optional<Region> Iteration;
+  StoredTypes StoresElsewhere; // of the text itself
+  bool CallsUnknown = false;
 };
 
 /// Line and column where a loop that begins at `Start` ends: its last instruction that stands in its own function and

@@ -4,25 +4,45 @@
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/SetVector.h"
 
+#include <optional>
+
 using namespace llvm;
 
 namespace tracekit {
+
+static SmallVector<BasicBlock *, 32> blocksOf(Function &F) {
+  ReversePostOrderTraversal<Function *> Order(&F);
+  return {Order.begin(), Order.end()};
+}
+
+void ModuleTouches::summarize(Summary &To, const Touches &Of) {
+  SmallSetVector<Function *, 8> Called;
+  for (const auto &[BB, Functions] : Of.Calls)
+    Called.insert(Functions.begin(), Functions.end());
+  To.Calls.assign(Called.begin(), Called.end());
+  for (const auto &[BB, Types] : Of.StoresElsewhere)
+    To.StoresElsewhere.insert(Types.begin(), Types.end());
+  if (!Of.CallsUnknown.empty())
+    To.StoresElsewhere.insert(nullptr);
+}
 
 ModuleTouches::ModuleTouches(Module &M) {
   for (Function &F : M)
     if (!F.isDeclaration())
       Own[&F] = std::make_unique<Touches>(F);
-  for (auto &[F, Of] : Own)
+  for (auto &[F, Of] : Own) {
+    summarize(Summaries[F], *Of);
+    std::optional<Region> Whole;
     for (auto &[Variable, In] : Of->Of)
-      if (auto *G = dyn_cast<GlobalVariable>(Variable))
-        enter(*F, *G, In);
+      if (auto *G = dyn_cast<GlobalVariable>(Variable)) {
+        if (!Whole)
+          Whole.emplace(blocksOf(*F), ArrayRef<BasicBlock *>());
+        enter(*F, *G, In, effectOf(In, *Whole));
+      }
+  }
 }
 
-void ModuleTouches::enter(Function &F, GlobalVariable &G, const ObjectTouches &In) {
-  SmallVector<BasicBlock *, 32> Blocks;
-  for (BasicBlock *BB : ReversePostOrderTraversal<Function *>(&F))
-    Blocks.push_back(BB);
-  RegionEffect E = effectOf(In, Blocks, {});
+void ModuleTouches::enter(Function &F, GlobalVariable &G, const ObjectTouches &In, RegionEffect E) {
   Globals[&F].push_back({&G, E});
   if (E.ReadsFirst)
     ReadFirst.insert(&G);
@@ -34,8 +54,8 @@ CalleeEffect ModuleTouches::effectOfCalls(ArrayRef<Function *> Callees) const {
   CalleeEffect Effect;
   SmallSetVector<Function *, 8> Open(Callees.begin(), Callees.end());
   for (size_t K = 0; K < Open.size(); ++K) {
-    auto Known = Own.find(Open[K]);
-    if (Known == Own.end())
+    auto Known = Summaries.find(Open[K]);
+    if (Known == Summaries.end())
       continue;
     if (auto Direct = Globals.find(Open[K]); Direct != Globals.end())
       for (const auto &[G, E] : Direct->second) {
@@ -45,12 +65,9 @@ CalleeEffect ModuleTouches::effectOfCalls(ArrayRef<Function *> Callees) const {
         if (E.ReadsFirst)
           Effect.ReadFirst.insert(G);
       }
-    for (const auto &[BB, Called] : Known->second->Calls)
-      Open.insert(Called.begin(), Called.end());
-    for (const auto &[BB, Types] : Known->second->StoresElsewhere)
-      Effect.StoresElsewhere.insert(Types.begin(), Types.end());
-    if (!Known->second->CallsUnknown.empty())
-      Effect.StoresElsewhere.insert(nullptr);
+    const Summary &Each = Known->second;
+    Open.insert(Each.Calls.begin(), Each.Calls.end());
+    Effect.StoresElsewhere.insert(Each.StoresElsewhere.begin(), Each.StoresElsewhere.end());
   }
   return Effect;
 }

@@ -33,9 +33,17 @@ public:
   CalleeEffect effectOfCalls(llvm::ArrayRef<llvm::Function *> Callees) const;
 
 private:
-  void enter(llvm::Function &F, llvm::GlobalVariable &G, const ObjectTouches &In);
+  /// What all blocks of a function call, and store through pointers, as in CalleeEffect.
+  struct Summary {
+    llvm::SmallVector<llvm::Function *, 0> Calls;
+    StoredTypes StoresElsewhere;
+  };
+
+  static void summarize(Summary &To, const Touches &Of);
+  void enter(llvm::Function &F, llvm::GlobalVariable &G, const ObjectTouches &In, RegionEffect E);
 
   llvm::DenseMap<llvm::Function *, std::unique_ptr<Touches>> Own;
+  llvm::DenseMap<llvm::Function *, Summary> Summaries;
   llvm::DenseMap<const llvm::Function *, llvm::SmallVector<std::pair<const llvm::GlobalVariable *, RegionEffect>, 4>>
       Globals;
   llvm::SmallPtrSet<const llvm::GlobalVariable *, 16> ReadFirst, Reached;

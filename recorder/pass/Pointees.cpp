@@ -287,7 +287,7 @@ private:
     ReversePostOrderTraversal<Function *> RPO(&Callee);
     SmallVector<BasicBlock *, 16> Blocks(RPO.begin(), RPO.end()), Ends;
     copy_if(Blocks, std::back_inserter(Ends), [](BasicBlock *BB) { return isa<ReturnInst>(BB->getTerminator()); });
-    RegionEffect E = effectOf(Callees.At, Blocks, Ends);
+    RegionEffect E = effectOf(Callees.At, Region(Blocks, Ends));
     Pointee &P = All[Entry->second];
     auto &Here = P.At.In[Call.getParent()];
     const DILocation *At = Call.getDebugLoc().get();

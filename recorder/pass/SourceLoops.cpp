@@ -54,13 +54,25 @@ StringRef nameOfGlobal(Object Variable) {
   return G ? globalName(*G) : "";
 }
 
+/// A part of a structured binding: its place in the function's `Touches::Of`, and its declaration.
+using Binding = std::pair<unsigned, const DILocalVariable *>;
+
+SmallVector<Binding, 0> bindingsOf(const Touches &T, SourceText &Sources) {
+  SmallVector<Binding, 0> Found;
+  for (auto [Place, Each] : enumerate(T.Of))
+    if (auto *Local = isa<AllocaInst>(Each.first) ? variableAt(Each.first) : nullptr;
+        Local && Sources.isInBinding(*Local))
+      Found.push_back({Place, Local});
+  return Found;
+}
+
 /// One loop of one function.
 class LoopInSource {
 public:
-  LoopInSource(const LoopText &Text, const SourceAccesses &Accesses, ArrayRef<Pointee> Pointees, SourceUpdates &Updates,
-               SourceText &Sources)
-      : Text(Text), L(Text.L), Accesses(Accesses), Pointees(Pointees), Updates(Updates), Sources(Sources),
-        Head(headOf(Text)) {}
+  LoopInSource(const LoopText &Text, const SourceAccesses &Accesses, ArrayRef<Binding> Bindings,
+               ArrayRef<Pointee> Pointees, SourceUpdates &Updates, SourceText &Sources)
+      : Text(Text), L(Text.L), Accesses(Accesses), Bindings(Bindings), Pointees(Pointees), Updates(Updates),
+        Sources(Sources), Head(headOf(Text)) {}
 
   SourceLoop describe() {
     SourceLoop Result;
@@ -74,15 +86,14 @@ public:
       return any_of(*BB, [](const Instruction &I) { return isa<MemIntrinsic>(I); });
     });
     SmallSetVector<Object, 16> Candidates;
-    for (const auto &[Variable, In] : Text.T.Of)
-      if ((In.MayBeReached && !isOutOfScope(Variable)) ||
-          any_of(In.In, [&](const auto &Each) { return L.contains(Each.first); }))
-        Candidates.insert(Variable);
+    for (auto [Place, Each] : enumerate(Text.T.Of))
+      if (Text.Touched[Place] || (Each.second.MayBeReached && !isOutOfScope(Each.first)))
+        Candidates.insert(Each.first);
     for (GlobalVariable &G : L.getHeader()->getModule()->globals()) // in an order that is the same in each build
       if (Text.Callees.Written.contains(&G))
         Candidates.insert(&G);
-    for (const auto &[Variable, In] : Text.T.Of)
-      Result.UsesBinding |= isBindingFromOutside(Variable, In);
+    for (auto [Place, Declared] : Bindings)
+      Result.UsesBinding |= Text.Touched[Place] && !isDeclaredInside(Declared);
     for (Object Variable : Candidates)
       if (std::optional<uint32_t> Flags = flagsOf(Variable)) {
         const DIVariable *Declared = declarationOf(Variable);
@@ -113,9 +124,7 @@ private:
     bool Called = G && Text.Callees.Touched.contains(G);
     bool CalledWrites = G && Text.Callees.Written.contains(G);
     // The address of a local variable that no call keeps is found by those calls alone that are given it.
-    bool Reached = In.MayBeReached && (G || In.IsKept) &&
-                   (mayChange(Variable, Text.Callees.StoresElsewhere) ||
-                    any_of(Text.Blocks, [&](BasicBlock *BB) { return Text.T.mayReach(Variable, BB); }));
+    bool Reached = In.MayBeReached && (G || In.IsKept) && Text.mayReach(Variable);
     if (!E.Writes && !CalledWrites && !(Reached && In.MayBeStored))
       return std::nullopt;
     const DIVariable *Declared = declarationOf(Variable);
@@ -227,13 +236,6 @@ private:
     return Local->getScope()->getSubprogram() == Text.Start.getScope()->getSubprogram();
   }
 
-  /// Whether the loop uses a part of a structured binding that is declared outside.
-  bool isBindingFromOutside(Object Variable, const ObjectTouches &In) const {
-    auto *Local = isa<AllocaInst>(Variable) ? variableAt(Variable) : nullptr;
-    return Local && !isDeclaredInside(Local) &&
-           any_of(In.In, [&](const auto &Each) { return L.contains(Each.first); }) && Sources.isInBinding(*Local);
-  }
-
   bool isDeclaredInside(const DIVariable *Declared) const {
     auto *Local = dyn_cast<DILocalVariable>(Declared);
     for (const DIScope *S = Local ? Local->getScope() : nullptr; isa_and_nonnull<DILexicalBlockBase>(S);
@@ -256,6 +258,7 @@ private:
   const LoopText &Text;
   const Loop &L;
   const SourceAccesses &Accesses;
+  ArrayRef<Binding> Bindings;
   ArrayRef<Pointee> Pointees;
   SourceUpdates &Updates;
   SourceText &Sources;
@@ -293,11 +296,12 @@ void SourceLoops::look(Module &M, function_ref<const TargetLibraryInfo &(Functio
     ReversePostOrderTraversal<Function *> RPO(&F);
     SmallVector<BasicBlock *, 32> Blocks(RPO.begin(), RPO.end());
     SourceUpdates Updates(F, LI, DT, Library(F));
+    SmallVector<Binding, 0> Bindings = bindingsOf(Everything.of(F), Sources);
     for (Loop *L : LI.getLoopsInPreorder())
       if (DebugLoc Start = L->getStartLoc()) {
         auto [Entry, New] = Loops.try_emplace(placeKey(*Start));
         LoopText Text(*L, *Start, Everything.of(F), Everything, Blocks);
-        Entry->second = LoopInSource(Text, Accesses, Behind.of(F), Updates, Sources).describe();
+        Entry->second = LoopInSource(Text, Accesses, Bindings, Behind.of(F), Updates, Sources).describe();
         Entry->second.IsCanonical &= New; // two loops at one place come from a macro
         if (!New)
           continue;

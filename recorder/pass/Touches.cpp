@@ -4,6 +4,8 @@
 #include "Compat.h"
 #include "Lending.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/IR/CFG.h"
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/Function.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -71,6 +73,9 @@ Touches::Touches(Function &F) : DL(F.getParent()->getDataLayout()) {
     for (Instruction &I : BB)
       if (!I.isDebugOrPseudoInst())
         look(I);
+  for (auto [Place, Each] : enumerate(Of))
+    for (const auto &[BB, Touches] : Each.second.In)
+      In[BB].push_back(Place);
 }
 
 void Touches::look(Instruction &I) {
@@ -168,11 +173,6 @@ void Touches::escape(Value *V, bool MayBeStored) {
   }
 }
 
-bool Touches::mayReach(Object Variable, const BasicBlock *BB) const {
-  auto Known = StoresElsewhere.find(BB);
-  return CallsUnknown.contains(BB) || (Known != StoresElsewhere.end() && mayChange(Variable, Known->second));
-}
-
 /// Whether a variable of a type, or a part of it, may hold something of one of these types. What lies in a union, or in
 /// an array of characters, may be of any.
 static bool mayHold(Type *Declared, const StoredTypes &Types) {
@@ -195,76 +195,132 @@ bool mayChange(Object Variable, const StoredTypes &Types) {
          mayHold(A ? A->getAllocatedType() : cast<GlobalVariable>(Variable)->getValueType(), Types);
 }
 
+Region::Region(ArrayRef<BasicBlock *> Blocks, ArrayRef<BasicBlock *> Ending) {
+  Numbers.reserve(Blocks.size());
+  for (auto [Number, BB] : enumerate(Blocks))
+    Numbers[BB] = Number;
+  for (BasicBlock *BB : Blocks) {
+    First.push_back(Before.size());
+    for (BasicBlock *Predecessor : predecessors(BB))
+      if (const unsigned *Number = find(Predecessor))
+        Before.push_back(*Number);
+  }
+  First.push_back(Before.size());
+  for (BasicBlock *BB : Ending)
+    Ends.push_back(*find(BB));
+}
+
 namespace {
 
-/// Which bytes are written at the end of a block: those at its beginning, and those that it writes.
-class Written {
+/// Some bytes of a variable, a bit for each.
+class Bytes {
 public:
-  Written(const ObjectTouches &Variable, ArrayRef<BasicBlock *> Blocks)
-      : Variable(Variable), Bytes(Variable.Size <= LargestTracked ? Variable.Size : 0), Blocks(Blocks) {
-    for (BasicBlock *BB : Blocks)
-      After[BB] = BitVector(Bytes, true);
-    bool Changes = true;
-    while (Changes) {
-      Changes = false;
-      for (BasicBlock *BB : Blocks) {
-        BitVector Now = before(BB);
-        for (const Touch &T : touches(BB))
-          write(Now, T);
-        Changes |= Now != After[BB];
-        After[BB] = std::move(Now);
-      }
-    }
+  explicit Bytes(MutableArrayRef<uint64_t> Words) : Words(Words) {}
+
+  void set(uint64_t Begin, uint64_t End) {
+    for (; Begin < End; Begin = nextWord(Begin))
+      Words[Begin / 64] |= maskOf(Begin, End);
   }
 
-  BitVector before(BasicBlock *BB) const {
-    if (BB == Blocks.front())
-      return BitVector(Bytes);
-    BitVector All(Bytes, true);
-    for (BasicBlock *Before : predecessors(BB))
-      if (auto Known = After.find(Before); Known != After.end())
-        All &= Known->second;
-    return All;
-  }
-
-  bool all(BasicBlock *BB) const { return Bytes && After.lookup(BB).all(); }
-
-  ArrayRef<Touch> touches(const BasicBlock *BB) const {
-    auto Known = Variable.In.find(BB);
-    return Known == Variable.In.end() ? ArrayRef<Touch>() : ArrayRef<Touch>(Known->second);
-  }
-
-  void write(BitVector &Now, const Touch &T) const {
-    if (Bytes && T.Writes && !T.Varies)
-      Now.set(T.Begin, T.End);
-  }
-
-  bool covers(const BitVector &Now, const Touch &T) const {
-    return Bytes && (T.Begin == T.End || Now.find_first_unset_in(T.Begin, T.End) == -1);
+  bool have(uint64_t Begin, uint64_t End) const {
+    for (; Begin < End; Begin = nextWord(Begin))
+      if (maskOf(Begin, End) & ~Words[Begin / 64])
+        return false;
+    return true;
   }
 
 private:
-  const ObjectTouches &Variable;
-  uint64_t Bytes; // 0: not tracked
-  ArrayRef<BasicBlock *> Blocks;
-  DenseMap<const BasicBlock *, BitVector> After;
+  static uint64_t nextWord(uint64_t Bit) { return (Bit | 63) + 1; }
+  /// Of the word of the bit `Begin` those from there on, before `End`.
+  static uint64_t maskOf(uint64_t Begin, uint64_t End) {
+    uint64_t Last = std::min(End, nextWord(Begin)) - 1;
+    return (~uint64_t(0) << (Begin % 64)) & (~uint64_t(0) >> (63 - Last % 64));
+  }
+
+  MutableArrayRef<uint64_t> Words;
+};
+
+/// Which bytes are written at the end of each block of a region: those at its beginning, and those that it writes.
+class Written {
+public:
+  Written(const ObjectTouches &Variable, const Region &In)
+      : Size(Variable.Size <= LargestTracked ? Variable.Size : 0), In(In), Length((Size + 63) / 64) {
+    std::vector<uint64_t> Here;
+    for (const auto &[BB, Touches] : Variable.In)
+      if (const unsigned *Number = Size ? In.find(BB) : nullptr)
+        for (const Touch &T : Touches)
+          if (T.Writes && !T.Varies) {
+            Here.resize(In.size() * Length);
+            Bytes(row(Here, *Number)).set(T.Begin, T.End);
+          }
+    if (!Here.empty())
+      propagate(Here);
+  }
+
+  /// Nothing is known to be written where a pass enters the region.
+  SmallVector<uint64_t, 4> before(unsigned Block) const {
+    SmallVector<uint64_t, 4> All(Length, Block && !After.empty() ? ~uint64_t(0) : 0);
+    if (Block && !After.empty())
+      for (unsigned Predecessor : In.before(Block))
+        for (size_t K = 0; K < Length; ++K)
+          All[K] &= After[Predecessor * Length + K];
+    return All;
+  }
+
+  bool all(unsigned Block) { return !After.empty() && Bytes(row(After, Block)).have(0, Size); }
+
+  void write(SmallVectorImpl<uint64_t> &Now, const Touch &T) const {
+    if (Size && T.Writes && !T.Varies)
+      Bytes(Now).set(T.Begin, T.End);
+  }
+
+  bool covers(SmallVectorImpl<uint64_t> &Now, const Touch &T) const { return Size && Bytes(Now).have(T.Begin, T.End); }
+
+private:
+  MutableArrayRef<uint64_t> row(std::vector<uint64_t> &Rows, unsigned Block) const {
+    return MutableArrayRef(Rows).slice(Block * Length, Length);
+  }
+
+  void propagate(const std::vector<uint64_t> &Here) {
+    After.assign(Here.size(), ~uint64_t(0));
+    for (bool Changes = true; Changes;) {
+      Changes = false;
+      for (unsigned Block = 0; Block < In.size(); ++Block)
+        for (size_t K = 0; K < Length; ++K) {
+          uint64_t Now = Block ? ~uint64_t(0) : 0;
+          for (unsigned Predecessor : Block ? In.before(Block) : ArrayRef<unsigned>())
+            Now &= After[Predecessor * Length + K];
+          Now |= Here[Block * Length + K];
+          Changes |= Now != After[Block * Length + K];
+          After[Block * Length + K] = Now;
+        }
+    }
+  }
+
+  uint64_t Size; // 0: not tracked
+  const Region &In;
+  size_t Length;               // words for a block
+  std::vector<uint64_t> After; // for each block; empty: nothing is written anywhere
 };
 
 } // namespace
 
-RegionEffect effectOf(const ObjectTouches &Variable, ArrayRef<BasicBlock *> Blocks, ArrayRef<BasicBlock *> Ends) {
+RegionEffect effectOf(const ObjectTouches &Variable, const Region &In) {
   RegionEffect E;
-  Written Known(Variable, Blocks);
-  for (BasicBlock *BB : Blocks) {
-    BitVector Now = Known.before(BB);
-    for (const Touch &T : Known.touches(BB)) {
+  Written Known(Variable, In);
+  for (const auto &[BB, Touches] : Variable.In) {
+    const unsigned *Number = In.find(BB);
+    if (!Number)
+      continue;
+    SmallVector<uint64_t, 4> Now = Known.before(*Number);
+    for (const Touch &T : Touches) {
       E.Writes |= T.Writes, E.TakesAddress |= T.TakesAddress;
       E.Varies |= T.Varies && !T.TakesAddress;
       E.ReadsFirst |= T.Reads && !Known.covers(Now, T);
       Known.write(Now, T);
     }
   }
-  E.WritesAlways = all_of(Ends, [&](BasicBlock *BB) { return Known.all(BB); });
+  E.WritesAlways = all_of(In.Ends, [&](unsigned Block) { return Known.all(Block); });
   return E;
 }
 

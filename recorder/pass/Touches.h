@@ -1,12 +1,14 @@
 // Touches.h: where a function reads and writes the bytes of its variables, and which of them it may read unassigned.
 #pragma once
 
-#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/GlobalVariable.h"
 #include "llvm/IR/Instructions.h"
+
+#include <vector>
 
 namespace tracekit {
 
@@ -43,12 +45,10 @@ public:
   explicit Touches(llvm::Function &F);
 
   llvm::MapVector<Object, ObjectTouches> Of;
-  llvm::DenseMap<const llvm::BasicBlock *, StoredTypes> StoresElsewhere; // through pointers
+  llvm::DenseMap<const llvm::BasicBlock *, llvm::SmallVector<unsigned, 4>> In; // the places in `Of` of what it touches
+  llvm::DenseMap<const llvm::BasicBlock *, StoredTypes> StoresElsewhere;       // through pointers
   llvm::DenseMap<const llvm::BasicBlock *, llvm::SmallVector<llvm::Function *, 2>> Calls;
   llvm::SmallPtrSet<const llvm::BasicBlock *, 16> CallsSomething, CallsUnknown; // anything; through a pointer
-
-  /// Whether a block may store into a variable through a pointer, or call through a pointer what does.
-  bool mayReach(Object Variable, const llvm::BasicBlock *BB) const;
 
 private:
   void look(llvm::Instruction &I);
@@ -66,8 +66,31 @@ struct RegionEffect {
   bool WritesAlways = false; // each pass that reaches its end has written all of it
 };
 
-/// `Blocks` in reverse post-order, the first of them entered from outside; `Ends` are those that end a pass.
-RegionEffect effectOf(const ObjectTouches &Variable, llvm::ArrayRef<llvm::BasicBlock *> Blocks,
-                      llvm::ArrayRef<llvm::BasicBlock *> Ends);
+/// The blocks of a region with their edges, as numbers: many variables are looked at in one region.
+class Region {
+public:
+  /// `Blocks` in reverse post-order, the first of them entered from outside; `Ends`, of them, are those that end a
+  /// pass.
+  Region(llvm::ArrayRef<llvm::BasicBlock *> Blocks, llvm::ArrayRef<llvm::BasicBlock *> Ends);
+
+  unsigned size() const { return First.size() - 1; }
+  /// The blocks of the region from which edges lead to a block.
+  llvm::ArrayRef<unsigned> before(unsigned Block) const {
+    return llvm::ArrayRef(Before).slice(First[Block], First[Block + 1] - First[Block]);
+  }
+  /// A block's number; null if the region does not hold it.
+  const unsigned *find(const llvm::BasicBlock *BB) const {
+    auto Known = Numbers.find(BB);
+    return Known == Numbers.end() ? nullptr : &Known->second;
+  }
+
+  llvm::SmallVector<unsigned, 4> Ends;
+
+private:
+  llvm::DenseMap<const llvm::BasicBlock *, unsigned> Numbers;
+  std::vector<unsigned> First, Before; // where a block's predecessors begin; they
+};
+
+RegionEffect effectOf(const ObjectTouches &Variable, const Region &In);
 
 } // namespace tracekit
