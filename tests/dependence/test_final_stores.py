@@ -17,6 +17,9 @@ from tests.naive.final_stores import overwritten_stores, passed, stored_pages
 from tracekit.containers.hash_table import used_rows
 from tracekit.containers.kernels.initial_pages import STREAM_SHIFT
 from tracekit.dependence import final_stores
+from tracekit.formats.reader import TraceReader
+from tracekit.program.program import Program
+from tracekit.replay.totals import trace_totals
 
 FIXTURE = Path(tracekit.__file__).resolve().parents[1] / "fixtures/traces/v1.zst"
 
@@ -61,3 +64,11 @@ def test_profiles_do_not_depend_on_it(module: str, jobs: int, monkeypatch: pytes
         said.append(final_stores.pays({"accesses": 1, "loads": 1, "stores": 0}, 1))
     assert said == [False, True]
     assert found[0] == found[1]
+
+
+def test_an_end_that_states_accesses_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with TraceReader(FIXTURE) as trace:
+        program = Program.from_images(trace.images())
+        counted = trace_totals(trace, program)
+        monkeypatch.setattr(TraceReader, "done", {"totals": {"accesses": 1 << 30}})
+        assert {name: trace_totals(trace, program)[name] for name in counted} == counted

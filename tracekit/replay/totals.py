@@ -70,9 +70,11 @@ def count_records(reader: TraceReader, program: Program) -> Counter:
 
 
 def trace_totals(reader: TraceReader, program: Program) -> dict[str, int]:
-    """The totals that a trace states in its end, or, if it was cut off, those of what it holds."""
+    """The totals that a trace states in its end, or, if it was cut off or states too few, those of what it holds."""
     stated: dict[str, int] = (reader.done or {}).get("totals") or {}
-    return stated if "accesses" in stated else totals(program, count_records(reader, program))
+    if all(isinstance(stated.get(name), int) for name in ("accesses", "loads", "stores")):
+        return stated
+    return totals(program, count_records(reader, program))
 
 
 def totals(program: Program, counter: Counter) -> dict[str, int]:
