@@ -191,11 +191,15 @@ void tk_note(enum tk_event event, int words, const uint64_t *values);
 /* preload_rules.c */
 uint32_t tk_open_rules(void);
 void tk_read_rules(void);
+
+/* preload_times.c */
 void tk_look_at_the_clock(void);
 uint64_t tk_next_change(void);
 int tk_has_lengths(void);
 int tk_is_counting(void);
 int tk_look_at_the_count(void);
+
+/* preload_watches.c */
 int tk_awaits_lines(void);
 const struct tk_window_event *tk_watched_line(int bit);
 int tk_line_ran(uint32_t bits, uint64_t first, uint64_t last);
