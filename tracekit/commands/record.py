@@ -121,10 +121,7 @@ def command(
         chosen = _chosen_processes(processes, chosen, follow_fork)
         asked = rules if paused or rules or (windows_file is not None and not chosen) else None
         if not late:
-            program = session.find_program(app[0])
-            _require_instrumentation(program, follow_fork)
-            if asked is not None:
-                _require_windows(program)
+            _require_built_for(session.find_program(app[0]), follow_fork, asked is not None)
         request = session.Request(
             app,
             __version__,
@@ -145,11 +142,7 @@ def command(
     except session.ProgramError as error:
         print(f"tracekit: {error}", file=sys.stderr)
         return error.status
-    status = _report(result, app[0])
-    if asked is not None and result.outcome.windows == 0 and not result.outcome.failure:
-        _say_that_none_opened(asked)
-    _report_others(result)
-    return status
+    return _report_all(result, app[0], asked)
 
 
 def _run(request: Request, follow_fork: bool) -> Result:
@@ -228,6 +221,13 @@ def _buffer_bytes(text: str) -> int:
     return size
 
 
+def _require_built_for(program: str, follow_fork: bool, in_windows: bool) -> None:
+    """Raises TracekitError if the program was not built so that it can be recorded like this."""
+    _require_instrumentation(program, follow_fork)
+    if in_windows:
+        _require_windows(program)
+
+
 def _require_instrumentation(program: str, follow_fork: bool) -> None:
     """Scripts and launchers of MPI pass: what they start may be instrumented."""
     from tracekit.recorder import elf, mpi
@@ -284,6 +284,15 @@ def _require_windows(program: str) -> None:
             f"{program} was built without --windows, and a window could not say where in it it opens: "
             'build it with `tracekit cc --windows`, as in CC="tracekit cc --windows" make'
         )
+
+
+def _report_all(result: Result, name: str, asked: Sequence[WindowRule] | None) -> int:
+    """Print what came of the run of `name`, recorded in the windows that were asked for; the exit status."""
+    status = _report(result, name)
+    if asked is not None and result.outcome.windows == 0 and not result.outcome.failure:
+        _say_that_none_opened(asked)
+    _report_others(result)
+    return status
 
 
 def _report(result: Result, name: str) -> int:

@@ -30,53 +30,53 @@ def taskgraph_text(report: Json, facts: Mapping[str, int], limit: int, style: St
     below = f", files below {folder}" if folder else ""
     summary = result["summary"]
     lines = [f"{report['module']}, {traces_text(report)}{below}", "", *summary_lines(summary)]
-    lines += ["", style("most speedup that the graph allows", "bold")]
-    lines += table(
-        ("processors", *map(str, PROCESSORS)),
-        [("at most", *(f"{speedup(summary, number)[1]:.2f}" for number in PROCESSORS))]
-        + [("at least", *(f"{speedup(summary, number)[0]:.2f}" for number in PROCESSORS))],
-        frozenset(range(1, len(PROCESSORS) + 1)),
-        style,
-    )
-    lines += ["", style("critical path by source line", "bold")]
-    span = max(summary["span"], 1)
-    lines += table(
-        ("on the path", "share", "all work", "line"),
-        [
-            (
-                cell(row["critical_work"]),
-                f"{row['critical_work'] / span:.1%}",
-                cell(row["work"]),
-                line_text(row["line"]),
-            )
-            for row in tables["lines"]
-        ],
-        frozenset({0, 1, 2}),
-        style,
-    )
+    lines += ["", style("most speedup that the graph allows", "bold"), *_speedup_table(summary, style)]
+    lines += ["", style("critical path by source line", "bold"), *_line_table(tables["lines"], summary["span"], style)]
     lines += more(sum(row["critical_work"] > 0 for row in result["lines"]), len(tables["lines"]), "line")
     lines += ["", style("nodes by where they begin", "bold")]
-    measured = has_footprints(result)
-    lines += table(
-        (
-            *("nodes", "work", "on the path", "longest"),
-            *(FOOTPRINTS if measured else ()),
-            *("kind", "begins", "thread created"),
-        ),
-        [group_cells(row, measured) for row in tables["groups"]],
-        frozenset(range(6 if measured else 4)),
-        style,
-    )
+    lines += _group_table(tables["groups"], has_footprints(result), style)
     lines += more(len(result["groups"]), len(tables["groups"]), "group")
     if tables["what_if"]:
-        lines += ["", style("what if", "bold")]
-        lines += table(
-            ("work", "span", "parallelism", "faster"),
-            [what_if_cells(row) for row in tables["what_if"]],
-            frozenset({0, 1, 2}),
-            style,
-        )
+        lines += ["", style("what if", "bold"), *_what_if_table(tables["what_if"], style)]
     return "\n".join(lines) + "\n"
+
+
+def _speedup_table(summary: Json, style: Style) -> list[str]:
+    bounds = [speedup(summary, number) for number in PROCESSORS]
+    rows = [
+        ("at most", *(f"{most:.2f}" for _, most in bounds)),
+        ("at least", *(f"{least:.2f}" for least, _ in bounds)),
+    ]
+    return table(("processors", *map(str, PROCESSORS)), rows, frozenset(range(1, len(PROCESSORS) + 1)), style)
+
+
+def _line_table(lines: Sequence[Json], span: int, style: Style) -> list[str]:
+    """Lines with their part of the critical path, whose length is `span`."""
+    rows = [
+        (
+            cell(row["critical_work"]),
+            f"{row['critical_work'] / max(span, 1):.1%}",
+            cell(row["work"]),
+            line_text(row["line"]),
+        )
+        for row in lines
+    ]
+    return table(("on the path", "share", "all work", "line"), rows, frozenset({0, 1, 2}), style)
+
+
+def _group_table(groups: Sequence[Json], measured: bool, style: Style) -> list[str]:
+    """Groups of nodes, with their working sets if they are measured."""
+    heads = (
+        *("nodes", "work", "on the path", "longest"),
+        *(FOOTPRINTS if measured else ()),
+        *("kind", "begins", "thread created"),
+    )
+    return table(heads, [group_cells(row, measured) for row in groups], frozenset(range(6 if measured else 4)), style)
+
+
+def _what_if_table(rows: Sequence[Json], style: Style) -> list[str]:
+    heads = ("work", "span", "parallelism", "faster")
+    return table(heads, [what_if_cells(row) for row in rows], frozenset({0, 1, 2}), style)
 
 
 def group_cells(row: Json, measured: bool) -> tuple[str, ...]:

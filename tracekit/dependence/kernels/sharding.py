@@ -34,7 +34,8 @@ LOAD_PART = np.dtype(
         ("node", "<i8"),  # of a loop around a part that read no byte with a store; NOTHING: one that read some
     ]
 )
-"""A load's part of another worker's: a load is exposed in all loops around if none of its bytes has a store."""
+"""A worker's part of a load that reaches pages of several workers: the load is exposed if no part of it read a byte
+that was stored before."""
 NOTHING = -1
 # Whose pages were reached, as flags.
 HERE = 1  # this worker's

@@ -77,6 +77,15 @@ def _marked(state: Any, what: Any, value: Any, limit: Any) -> Any:
     return GOES_ON
 
 
+@inlined
+def _pass_bundle(state: Any, count: Any, lengths: Any) -> None:
+    """The next `count` instructions without accesses; a byte of `lengths` is the length of one."""
+    for place in range(count):
+        state[COUNTER] = state[NEXT]
+        state[NEXT] += lengths >> np.uint64(8 * place) & np.uint64(255)
+    state[INSTRUCTIONS] += np.uint64(count) * np.uint64(state[IN_KERNEL] == 0)
+
+
 @kernel
 def read(entries: Any, state: Any, met: Any, out: Any, limit: int, with_kernel: bool) -> int:
     """Read `entries` (rows of ENTRY) until they end, or something else than an access is to be done."""
@@ -111,11 +120,8 @@ def read(entries: Any, state: Any, met: Any, out: Any, limit: int, with_kernel: 
         elif kind == BUNDLE:
             if state[HAS_COUNTER] == 0 or size > 8:
                 return DAMAGED
-            for place in range(size):
-                state[COUNTER] = state[NEXT]
-                state[NEXT] += value >> np.uint64(8 * place) & np.uint64(255)
+            _pass_bundle(state, size, value)
             counter = np.int64(UNKNOWN)
-            state[INSTRUCTIONS] += np.uint64(size) * np.uint64(state[IN_KERNEL] == 0)
         elif kind == THREAD:
             if value != state[TID]:
                 status = NEW_THREAD

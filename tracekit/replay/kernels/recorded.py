@@ -85,14 +85,8 @@ def deliver(
     tables: Tables, stream: Stream, process: Process, out: Columns, cursor: I8, code: Int, words: U8, word: Int
 ) -> Int:
     """Deliver the recorded event `code` whose words begin at words[word]; returns INPUT, or why it cannot yet."""
-    need = 4
-    if code == IMAGE_LOAD:
-        need = 1 + _globals_of(tables, words[word + 1])
-    elif code == THREAD_EXIT or code == SIGNAL_LEAVE or code == WINDOW_BEGIN or code == WINDOW_END:
-        need = 1 + room_to_unwind(stream, -1)
-    elif code == RESUMED_RETURN:
-        need = 1 + room_to_unwind(stream, returned_to(stream, words[word]))
     n = cursor[2]
+    need = _room_for(tables, stream, code, words, word)
     if n + need > len(out.kind):
         cursor[NEED] = need
         return FULL
@@ -139,6 +133,18 @@ def deliver(
             stream.scalars[LOST] = 1
     cursor[2] = n
     return status
+
+
+@inlined
+def _room_for(tables: Tables, stream: Stream, code: Int, words: U8, word: Int) -> Int:
+    """How many events the recorded event `code` may become."""
+    if code == IMAGE_LOAD:
+        return 1 + _globals_of(tables, words[word + 1])
+    if code == THREAD_EXIT or code == SIGNAL_LEAVE or code == WINDOW_BEGIN or code == WINDOW_END:
+        return 1 + room_to_unwind(stream, -1)
+    if code == RESUMED_RETURN:
+        return 1 + room_to_unwind(stream, returned_to(stream, words[word]))
+    return 4
 
 
 @inlined

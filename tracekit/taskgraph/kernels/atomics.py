@@ -38,28 +38,28 @@ def operate(graph: Graph, number: Any, step: Any) -> None:
         fill(graph.objects, begin, end)
     place, node = begin, np.int64(0)
     while order & LOAD and place < end:
-        thing = row_of(graph.objects, place)
+        object_row = row_of(graph.objects, place)
         if order & ACQUIRE:
-            node = acquire_object(graph, number, step, thing, node)
+            node = acquire_object(graph, number, step, object_row, node)
         else:
-            _unite_into_met(graph, number, graph.objects.rows[thing].readers)
-        place += max(int(graph.objects.rows[thing].size), 1)
+            _unite_into_met(graph, number, graph.objects.rows[object_row].readers)
+        place += max(int(graph.objects.rows[object_row].size), 1)
     place = begin
     while order & STORE and place < end:
-        thing = row_of(graph.objects, place)
-        _store(graph, number, order, thing)
-        place += max(int(graph.objects.rows[thing].size), 1)
+        object_row = row_of(graph.objects, place)
+        _store(graph, number, order, object_row)
+        place += max(int(graph.objects.rows[object_row].size), 1)
 
 
 @kernel
-def _store(graph: Graph, number: Any, order: Any, thing: Any) -> None:
+def _store(graph: Graph, number: Any, order: Any, object_row: Any) -> None:
     """What an atomic object (a row of `graph.objects`) releases from a store on."""
-    atomic = graph.objects.rows[thing]
+    atomic = graph.objects.rows[object_row]
     chain = graph.chains.rows[number]
     if not order & LOAD or (order & ACQUIRE and order & RELEASE):  # who releases now comes after all of it
         atomic.readers = 0
     if order & RELEASE:
-        release_into_object(graph, number, thing)
+        release_into_object(graph, number, object_row)
     elif chain.released != 0:
         atomic.readers = _with(graph, atomic.readers, graph.links.rows[chain.released].node)
 
@@ -81,10 +81,10 @@ def _split_at(graph: Graph, place: Any) -> None:
 
 
 @kernel
-def acquire_object(graph: Graph, number: Any, step: Any, thing: Any, node: Any) -> Any:
+def acquire_object(graph: Graph, number: Any, step: Any, object_row: Any, node: Any) -> Any:
     """Come after all that an object (a row of `graph.objects`) releases: at `node`, or a new one. Which; 0: none."""
-    given = graph.objects.rows[thing].readers
-    own = graph.held.rows[row_of(graph.held, thing << np.uint64(32) | np.uint64(number))]
+    given = graph.objects.rows[object_row].readers
+    own = graph.held.rows[row_of(graph.held, object_row << np.uint64(32) | np.uint64(number))]
     if given == 0 or own.times == given:  # it waits in a loop, and comes after them already
         return np.int64(node)
     own.times = given
@@ -92,10 +92,10 @@ def acquire_object(graph: Graph, number: Any, step: Any, thing: Any, node: Any) 
 
 
 @kernel
-def release_into_object(graph: Graph, number: Any, thing: Any) -> None:
+def release_into_object(graph: Graph, number: Any, object_row: Any) -> None:
     """An object (a row of `graph.objects`) releases what a chain did so far, too."""
-    row = graph.objects.rows[thing]
-    row.readers = _with(graph, row.readers, graph.chains.rows[number].last)
+    sync_object = graph.objects.rows[object_row]
+    sync_object.readers = _with(graph, sync_object.readers, graph.chains.rows[number].last)
 
 
 @kernel

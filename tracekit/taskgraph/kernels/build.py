@@ -97,20 +97,20 @@ def _create(graph: Graph, number: Any, step: Any) -> None:
 def _lock(graph: Graph, number: Any, step: Any, address: Any, shared: Any) -> None:
     """A lock is got: after whoever held it alone, and, unless as one reader of several, after its readers."""
     node = add_node(graph, number, step, SYNC)
-    thing = row_of(graph.objects, address)
-    lock = graph.objects.rows[thing]
+    object_row = row_of(graph.objects, address)
+    lock = graph.objects.rows[object_row]
     edge_from_others(graph, lock.writer, node, LOCK)
     if shared:
-        graph.held.rows[row_of(graph.held, thing << np.uint64(32) | np.uint64(number))].times += 1
+        graph.held.rows[row_of(graph.held, object_row << np.uint64(32) | np.uint64(number))].times += 1
     else:
         edges_from_list(graph, lock.readers, node, LOCK)
 
 
 @kernel
 def _unlock(graph: Graph, number: Any, address: Any) -> None:
-    thing = row_of(graph.objects, address)
-    lock = graph.objects.rows[thing]
-    held = graph.held.rows[row_of(graph.held, thing << np.uint64(32) | np.uint64(number))]
+    object_row = row_of(graph.objects, address)
+    lock = graph.objects.rows[object_row]
+    held = graph.held.rows[row_of(graph.held, object_row << np.uint64(32) | np.uint64(number))]
     last = graph.chains.rows[number].last
     if held.times > 0:
         held.times -= 1
@@ -126,37 +126,37 @@ def _unlock(graph: Graph, number: Any, address: Any) -> None:
 @kernel
 def _release(graph: Graph, number: Any, step: Any) -> None:
     """A post goes to whoever waits next and has none; what is done once, or written to a descriptor, to all."""
-    place = row_of(graph.objects, step.subject)
+    object_row = row_of(graph.objects, step.subject)
     if step.other == DESCRIPTOR:
-        release_into_object(graph, number, place)
+        release_into_object(graph, number, object_row)
         return
-    thing = graph.objects.rows[place]
+    sync_object = graph.objects.rows[object_row]
     last = graph.chains.rows[number].last
     if step.other != SEMAPHORE:
-        thing.writer = last
+        sync_object.writer = last
         return
     row = listed(graph, last, 0)
-    if thing.first == 0:
-        thing.first = row
+    if sync_object.first == 0:
+        sync_object.first = row
     else:
-        graph.links.rows[thing.end].next = row
-    thing.end = row
+        graph.links.rows[sync_object.end].next = row
+    sync_object.end = row
 
 
 @kernel
 def _acquire(graph: Graph, number: Any, step: Any) -> None:
     """A wait without a post took one of those that the semaphore had at first."""
-    place = row_of(graph.objects, step.subject)
-    thing = graph.objects.rows[place]
+    object_row = row_of(graph.objects, step.subject)
+    sync_object = graph.objects.rows[object_row]
     if step.other == DESCRIPTOR:
-        acquire_object(graph, number, step, place, np.int64(0))
+        acquire_object(graph, number, step, object_row, np.int64(0))
     elif step.other == SEMAPHORE:
         node = add_node(graph, number, step, SYNC)
-        if thing.first != 0:
-            add_edge(graph, graph.links.rows[thing.first].node, node, SIGNAL)
-            thing.first = graph.links.rows[thing.first].next
-    elif thing.writer != 0 and graph.nodes.rows[thing.writer].chain != number:
-        add_edge(graph, thing.writer, add_node(graph, number, step, SYNC), SIGNAL)
+        if sync_object.first != 0:
+            add_edge(graph, graph.links.rows[sync_object.first].node, node, SIGNAL)
+            sync_object.first = graph.links.rows[sync_object.first].next
+    elif sync_object.writer != 0 and graph.nodes.rows[sync_object.writer].chain != number:
+        add_edge(graph, sync_object.writer, add_node(graph, number, step, SYNC), SIGNAL)
 
 
 # -- barriers ------------------------------------------------------------------------------------------
@@ -165,8 +165,8 @@ def _acquire(graph: Graph, number: Any, step: Any) -> None:
 @kernel
 def _barrier(graph: Graph, number: Any, step: Any) -> None:
     """One node for each round, made when the first leaves: all have arrived by then."""
-    thing = row_of(graph.objects, step.subject)
-    barrier = graph.objects.rows[thing]
+    object_row = row_of(graph.objects, step.subject)
+    barrier = graph.objects.rows[object_row]
     if step.code == BARRIER_INIT:
         barrier.rounds += barrier.arrivals + 1
         barrier.count = step.other
@@ -177,11 +177,11 @@ def _barrier(graph: Graph, number: Any, step: Any) -> None:
             add_node(graph, number, step, BARRIER)
         return
     chain = graph.chains.rows[number]
-    place = row_of(graph.entered, thing << np.uint64(32) | np.uint64(number))
+    place = row_of(graph.entered, object_row << np.uint64(32) | np.uint64(number))
     if step.code == BARRIER_ENTER:
         graph.entered.rows[place].round = barrier.rounds + barrier.arrivals // barrier.count
         barrier.arrivals += 1
-    key = thing << np.uint64(32) | np.uint64(graph.entered.rows[place].round)
+    key = object_row << np.uint64(32) | np.uint64(graph.entered.rows[place].round)
     own = graph.rounds.rows[row_of(graph.rounds, key)]
     if step.code == BARRIER_ENTER:
         own.arrived = listed(graph, chain.last, own.arrived)

@@ -96,11 +96,19 @@ def add(grammar: Any, terminal: Any, then: Any) -> None:
             return
         else:
             break
+    _append(grammar, last, symbol)
+
+
+@inlined
+def _append(grammar: Any, last: Any, symbol: Any) -> None:
+    """A symbol behind the last one as sequitur.py does it, with all that follows from their digram."""
+    control, nodes = grammar.control, grammar.nodes.rows
     if control[OPENED] > 0:
         close_all(grammar)
     if control[LATE]:
         control[LATE] = 0
-        enter(nodes, digrams, np.int64(nodes[last].previous))
+        enter(nodes, grammar.digrams, np.int64(nodes[last].previous))
+    first = nodes[last].symbol
     node = _put(grammar, last, symbol)
     if first & GUARD == 0:
         check(grammar, last, node)
