@@ -11,10 +11,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.commands.test_merge import CHAINED, record
+from tracekit.commands.query import remarks
 from tracekit.query.catalogue import ENTRIES
 from tracekit.query.database import Database
 from tracekit.query.run import Run
@@ -33,11 +35,12 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> str:
 class Session:
     """A shell, and what it said."""
 
-    def __init__(self, trace: str) -> None:
+    def __init__(self, trace: str, window: dict[str, Any] | None = None) -> None:
         self.said = ""
         self.complaints: list[str] = []
+        run = Run(trace, 1, window=window)
         self.shell = Shell(
-            Database(Run(trace, 1)), Style(False), self._say, self.complaints.append, contextlib.nullcontext
+            Database(run), Style(False), self._say, self.complaints.append, contextlib.nullcontext, lambda: remarks(run)
         )
 
     def _say(self, text: str) -> None:
@@ -48,6 +51,14 @@ class Session:
         self.said = ""
         self.shell.run(lines)
         return self.said
+
+
+def test_an_empty_window_is_told_of_once(trace: str) -> None:
+    session = Session(trace, {"from": "100%"})
+    assert session.typed("select count(*) as loops from loops;", "select count(*) as more from loops;").split() == [
+        "loops", "0", "more", "0",
+    ]  # fmt: skip
+    assert session.complaints == ["there was no access inside the window."] and not session.shell.failed
 
 
 def test_a_query_goes_over_lines_and_ends_with_a_semicolon(trace: str) -> None:

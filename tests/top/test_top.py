@@ -209,6 +209,16 @@ def test_the_hottest_loop_is_shown_first_with_its_source_and_dependences() -> No
     piloted(talk)
 
 
+def test_a_cell_is_not_cut_that_is_drawn_before_textual_measures_it() -> None:
+    async def talk(app: Any, pilot: Any) -> None:
+        row = {**loop(7, "doall", 60), "iterations": 123_456_789}
+        app.view = of_results({**RESULT, "camp": {"loops": [row], "dependences": []}}, app.view.sources)
+        app.show_loops()
+        assert "123,456,789" in "".join(part.text for part in app.table("loops").render_line(1))
+
+    piloted(talk)
+
+
 def test_more_dependences_than_a_pane_has() -> None:
     many = [dependence("RAW", LOOPS[0], 9, 8, True, 5)] * 501
     view = of_results({**RESULT, "camp": {"loops": LOOPS, "dependences": many}}, Sources({"app.c": TEXT}, only=True))

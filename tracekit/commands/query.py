@@ -16,6 +16,7 @@ from tracekit.commands.usage import ShortUsageError
 
 if TYPE_CHECKING:
     from tracekit.query.database import Database
+    from tracekit.query.run import Run
 
 settings_option = click.option(
     "--set", "settings", multiple=True, metavar="MODULE.OPTION=VALUE", help="Set an option of a module."
@@ -114,6 +115,16 @@ def checked_settings(settings: Sequence[str]) -> Mapping[str, Mapping[str, str]]
     return values
 
 
+def remarks(run: Run) -> list[str]:
+    """What there is to say of all that its modules have found, in sentences."""
+    found = []
+    if not run.complete:
+        found.append("the trace is cut off; this is what it holds.")
+    if run.is_window_empty:
+        found.append(f"{options.NO_ACCESS.removeprefix('tracekit: ')}.")
+    return found
+
+
 def print_result(database: Database, query: str, form: str, limit: int, style: Any) -> None:
     """Run a query and print what it finds. Raises ShortUsageError if the query makes no sense."""
     from tracekit.query.database import QueryError
@@ -125,8 +136,6 @@ def print_result(database: Database, query: str, form: str, limit: int, style: A
             result = database.query(query)
     except QueryError as error:
         raise ShortUsageError(str(error)) from None
-    if not database.run.complete:
-        click.echo("tracekit: the trace is cut off; this is what it holds.", err=True)
-    if database.run.is_window_empty:
-        click.echo(f"{options.NO_ACCESS}.", err=True)
+    for remark in remarks(database.run):
+        click.echo(f"tracekit: {remark}", err=True)
     click.echo(table_text(result, limit, style) if form == "table" else MADE[form](result), nl=False)

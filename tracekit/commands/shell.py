@@ -9,7 +9,7 @@ import click
 
 from tracekit.commands import options
 from tracekit.commands.progress import progress_line
-from tracekit.commands.query import opened, settings_option
+from tracekit.commands.query import opened, remarks, settings_option
 from tracekit.commands.terminal import terminal_style
 
 
@@ -34,6 +34,7 @@ def command(settings: tuple[str, ...], jobs: int | None, trace: str, **parts: An
         say=lambda text: click.echo(text, nl=False),
         complain=lambda sentence: click.echo(f"tracekit: {sentence}", err=True),
         working=progress_line,
+        remarks=lambda: remarks(database.run),
     )
     if sys.stdin.isatty():
         click.echo(f"{trace}: .help for help, Ctrl-D to leave.", err=True)

@@ -49,13 +49,19 @@ class Shell:
         say: Callable[[str], None],
         complain: Callable[[str], None],
         working: Callable[[], AbstractContextManager[None]],
+        remarks: Callable[[], Iterable[str]],
     ) -> None:
-        """`say` prints text as it is, `complain` a sentence; a query runs inside of `working`."""
+        """`say` prints text as it is, `complain` a sentence; a query runs inside of `working`.
+
+        `remarks`: what there is to say of the trace after a query, in sentences; each is said once.
+        """
         self.database = database
         self.style = style
         self.say = say
         self.complain = complain
         self.working = working
+        self.remarks = remarks
+        self._remarked: set[str] = set()
         self.form = "table"
         self.limit = 30
         self.typed = ""
@@ -91,6 +97,10 @@ class Shell:
         except KeyboardInterrupt:
             self._fail("Interrupted.")
             return
+        for remark in self.remarks():
+            if remark not in self._remarked:
+                self._remarked.add(remark)
+                self.complain(remark)
         if self.form == "table":
             self.say(table_text(result, self.limit, self.style, ".limit"))
         else:

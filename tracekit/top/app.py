@@ -103,13 +103,13 @@ class Top(App[None]):
     def show_loops(self) -> None:
         """The loops that are chosen, and what belongs to the first."""
         self.rows = self.view.loops(self.order, self.words, self.verdict)
-        table = self.table("loops")
-        table.clear()
+        rows = []
         for row in self.rows:
             verdict, *cells = self.view.loop_cells(row)
             loop, share, iterations, carried = cells
             counts = (Text(share, justify="right"), Text(iterations, justify="right"))
-            table.add_row(Text(verdict, COLOUR[verdict]), Text(loop), *counts, Text(carried))
+            rows.append((Text(verdict, COLOUR[verdict]), Text(loop), *counts, Text(carried)))
+        _fill(self.table("loops"), rows)
         chosen = f"{len(self.rows):,} of {counted(self.view.count, 'loop')} by {self.order}"
         only = "".join(f", {word}" for word in (self.verdict, self.words) if word)
         self.query_one("#heading", Static).update(f"{self.name_of_run}: {chosen}{only}")
@@ -118,10 +118,10 @@ class Top(App[None]):
     def show_loop(self, number: int) -> None:
         """The source and the dependences of a loop."""
         source, dependences = self.table("source"), self.table("dependences")
-        dependences.clear()
         self.found, self.ends = (), 0
         if number >= len(self.rows):
             source.clear()
+            dependences.clear()
             self.shown_file = ""
             for name in ("details", "file", "carried"):
                 self.query_one(f"#{name}", Static).update("")
@@ -130,8 +130,8 @@ class Top(App[None]):
         self.query_one("#details", Static).update("\n".join(self.view.details(row)))
         self.show_line(row["loop"]["file"], row["loop"]["line"])
         self.found = self.view.dependences(row)
-        for each in self.found[:MOST]:
-            dependences.add_row(*map(Text, self.view.dependence_cells(each, row)))
+        cells = (self.view.dependence_cells(each, row) for each in self.found[:MOST])
+        _fill(dependences, [tuple(map(Text, each)) for each in cells])
         text = f"{counted(len(self.found), 'dependence')} inside, those that it carries first"
         more = f"; the first {MOST}" if len(self.found) > MOST else ""
         self.query_one("#carried", Static).update(text + more)
@@ -144,11 +144,12 @@ class Top(App[None]):
             lines = self.view.source(file, line)
             self.shown_file, self.first_line = file, lines.first
             self.query_one("#file", Static).update(plain_path(file) if lines.rows else lines.missing)
-            table.clear()
+            rows = []
             for loads, stores, carried, verdict, number, text in lines.rows:
                 colour = COLOUR[verdict.split()[0]] if verdict else ""
                 counts = (Text(cell, justify="right") for cell in (number, loads, stores))
-                table.add_row(*counts, Text(verdict, colour), Text(text), Text(carried))
+                rows.append((*counts, Text(verdict, colour), Text(text), Text(carried)))
+            _fill(table, rows)
         if table.row_count:
             row = max(line - self.first_line, 0)
             table.move_cursor(row=row)
@@ -217,3 +218,16 @@ class Top(App[None]):
 
 def _next(choices: Sequence[str], chosen: str) -> str:
     return choices[(choices.index(chosen) + 1) % len(choices)]
+
+
+def _fill(table: DataTable[Text], rows: Sequence[Sequence[Text]]) -> None:
+    """Rows in place of all others. Their columns are wide enough at once.
+
+    Textual measures new cells only when nothing else is to be done. A cell that it has to draw before is cut to the
+    width of the cells before it, and stays so, for what it has drawn is found again without its width.
+    """
+    table.clear()
+    for row in rows:
+        table.add_row(*row)
+    for column, cells in zip(table.ordered_columns, zip(*rows)):
+        column.content_width = max(column.content_width, *(cell.cell_len for cell in cells))
