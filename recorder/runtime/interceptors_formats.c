@@ -123,32 +123,31 @@ static void store_text(const char *buffer, size_t size, int length)
         tk_library_store(buffer, (size_t)length < size ? (size_t)length + 1 : size);
 }
 
-/* `name`, which takes a list, and `variadic`, which makes one: what both do is the same. */
 #define UNPACK(...) __VA_ARGS__
+
+/* Print by the real function of this name, and enter what it reads before, what it wrote behind; declares `result`. */
+#define PRINT(name, arguments, accesses) \
+    int recorded = TK_IS_RECORDED(); \
+    if (recorded) \
+        print(format, list); \
+    int result = TK_REAL(name)(UNPACK arguments format, list); \
+    if (recorded) { \
+        accesses; \
+    }
+
+/* `name`, which takes a list, and `variadic`, which makes one: what both do is the same. */
 #define PRINTER(name, variadic, parameters, arguments, accesses) \
     TK_EXPORT int name(UNPACK parameters const char *format, va_list list) \
     { \
-        int recorded = TK_IS_RECORDED(); \
-        if (recorded) \
-            print(format, list); \
-        int result = TK_REAL(name)(UNPACK arguments format, list); \
-        if (recorded) { \
-            accesses; \
-        } \
+        PRINT(name, arguments, accesses) \
         return result; \
     } \
     TK_EXPORT int variadic(UNPACK parameters const char *format, ...) \
     { \
         va_list list; \
         va_start(list, format); \
-        int recorded = TK_IS_RECORDED(); \
-        if (recorded) \
-            print(format, list); \
-        int result = TK_REAL(name)(UNPACK arguments format, list); \
+        PRINT(name, arguments, accesses) \
         va_end(list); \
-        if (recorded) { \
-            accesses; \
-        } \
         return result; \
     }
 
