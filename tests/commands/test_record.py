@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -16,6 +17,7 @@ import pytest
 
 from tests.needs import needs
 from tests.recorder.recording import ENVIRONMENT, TRACEKIT, build, read, record
+from tracekit.formats.errors import TracekitError
 from tracekit.formats.reader import TraceReader
 from tracekit.recorder.toolchain import find_clang, runtime_file
 
@@ -195,6 +197,16 @@ def children(process: int) -> list[int]:
     return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
+def wait_until_written(trace: Path) -> None:
+    """Until so much of it is on disk that it is a trace."""
+    for _ in range(600):
+        with contextlib.suppress(TracekitError, OSError):
+            TraceReader(trace).close()
+            return
+        time.sleep(0.1)
+    raise AssertionError("nothing was written for a minute")
+
+
 def test_a_killed_collector_does_not_disturb_the_program(tmp_path: Path, endless: Path) -> None:
     run = subprocess.Popen(
         [*TRACEKIT, "record", str(endless), "300000000"],
@@ -205,7 +217,7 @@ def test_a_killed_collector_does_not_disturb_the_program(tmp_path: Path, endless
         stderr=subprocess.PIPE,
     )
     assert run.stdout is not None and run.stdout.readline() == "ready\n"
-    time.sleep(0.5)
+    wait_until_written(tmp_path / "trace.zst.partial")
     program, collector = children(run.pid)
     os.kill(collector, signal.SIGKILL)
     _, errors = run.communicate(timeout=60)
