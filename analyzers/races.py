@@ -16,7 +16,17 @@ from tracekit.races.callbacks.accesses import AccessCallbacks
 from tracekit.races.callbacks.openmp import OpenmpCallbacks
 from tracekit.races.callbacks.order import OrderCallbacks
 from tracekit.races.callbacks.resources import ResourceCallbacks
-from tracekit.races.kernels.state import MINGLED, OLD_BARRIERS, REORDERS, STOPPED, TASKS, TEAMS, UNKNOWN, State
+from tracekit.races.kernels.state import (
+    MINGLED,
+    OLD_BARRIERS,
+    RECENT_WAYS,
+    REORDERS,
+    STOPPED,
+    TASKS,
+    TEAMS,
+    UNKNOWN,
+    State,
+)
 from tracekit.races.rows import RaceRows
 from tracekit.races.state import atomic_instructions, empty_state, lanes_of_loops
 from tracekit.races.suppressions import Suppressions
@@ -104,7 +114,10 @@ class Races(OrderCallbacks, ResourceCallbacks, OpenmpCallbacks, AccessCallbacks,
         if self.program.has_atomic_order:
             return 0
         return int(
-            (atomic_instructions(self.program)[:-1] & (state.recent["site"].reshape(-1, 2)[:-1].any(axis=1))).sum()
+            (
+                atomic_instructions(self.program)[:-1]
+                & (state.recent["site"].reshape(-1, 2 * RECENT_WAYS)[:-1].any(axis=1))
+            ).sum()
         )
 
 

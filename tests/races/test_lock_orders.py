@@ -24,6 +24,7 @@ from tracekit.races.kernels.state import (
     DIRECT,
     OUTSIDE,
     RECENT,
+    RECENT_WAYS,
     REORDERS,
     TAKES,
     TRIES_LOCK,
@@ -46,7 +47,7 @@ class Reordered(Races):
         kinds = np.full(MOST_EVENTS + 1, DIRECT | TAKES, np.uint16)
         kinds[WAIT], kinds[OUTSIDE_CALL] = DIRECT | WAITS, OUTSIDE | CALLS_BACK
         kinds[TRY], kinds[COUNT] = DIRECT | TAKES | TRIES_LOCK, ATOMIC
-        return super().state()._replace(kinds=kinds, recent=np.zeros(2 * (MOST_EVENTS + 1), RECENT))
+        return super().state()._replace(kinds=kinds, recent=np.zeros(2 * RECENT_WAYS * (MOST_EVENTS + 1), RECENT))
 
     def result(self, state: State) -> dict[str, Any]:
         sites = state.sites.rows["instruction"]

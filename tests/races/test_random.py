@@ -17,7 +17,7 @@ from tracekit.containers.hash_table import used_rows
 from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.scheduler import run
 from tracekit.races.kernels.order import ROUNDS
-from tracekit.races.kernels.state import ATOMIC, DIRECT, RECENT, State
+from tracekit.races.kernels.state import ATOMIC, DIRECT, RECENT, RECENT_WAYS, State
 
 MOST_EVENTS = 400
 LOCKS, BARRIERS, ATOMICS, MEMORY, FILES = 0x100, 0x200, 0x300, 0x1000, 1 << 62
@@ -31,7 +31,7 @@ class RawRaces(Races):
     def state(self) -> State:
         flags = np.full(MOST_EVENTS + 1, DIRECT, np.uint16)
         flags[list(self.atomic)] |= ATOMIC
-        return super().state()._replace(kinds=flags, recent=np.zeros(2 * (MOST_EVENTS + 1), RECENT))
+        return super().state()._replace(kinds=flags, recent=np.zeros(2 * RECENT_WAYS * (MOST_EVENTS + 1), RECENT))
 
     def result(self, state: State) -> dict[str, Any]:
         sites = state.sites.rows["instruction"]

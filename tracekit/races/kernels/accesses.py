@@ -31,6 +31,7 @@ from tracekit.races.kernels.state import (
     OTHERS_TO,
     OWN,
     READ,
+    RECENT_WAYS,
     REORDERS,
     SITE_BITS,
     SITUATION,
@@ -123,8 +124,9 @@ def site_of(state: State, instruction: Any, context: Any, kind: Any) -> Any:
 @inlined
 def recent_site(state: Any, instruction: Any, context: Any, kind: Any, stores: Any) -> Any:
     """The row of `sites` (int64), kept for an instruction that accesses again and again; `stores`: 0 or 1."""
-    place = np.uint64(2 * min(instruction, np.int64(state.recent.size // 2 - 1)) + stores)
-    recent = state.recent[place]
+    place = 2 * min(instruction, np.int64(state.recent.size // (2 * RECENT_WAYS) - 1)) + stores
+    way = (context ^ state.now[SITUATION]) & (RECENT_WAYS - 1)
+    recent = state.recent[np.uint64(place * RECENT_WAYS + way)]
     is_other = recent.context != context or recent.situation != state.now[SITUATION] or recent.kind != kind
     if recent.site == 0 or is_other:
         recent.context, recent.situation, recent.kind = context, state.now[SITUATION], kind

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracekit.containers.kernels.clearing import clear
-from tracekit.containers.kernels.hash_table import row_of
+from tracekit.containers.kernels.hash_table import find_or_make, row_of
 from tracekit.containers.kernels.shadow import NOWHERE, PAGE_BITS, changing, page_of, reading, writing
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.accesses import (
@@ -105,6 +105,8 @@ def compare(state: State, cell: Any, access: Any, where: Any) -> None:
     others = beside(state, row.others)
     while others & SEVERAL:
         node = state.sets.rows[others & ~SEVERAL]
+        if kind < ATOMIC_WRITE and node.stores == 0:
+            return  # nothing is to be said of two that only read
         other = state.accesses.rows[node.key >> np.uint64(32)].key
         compare_with(state, other, access, where)
         others = node.key & np.uint64(0xFFFF_FFFF)
@@ -115,35 +117,50 @@ def compare(state: State, cell: Any, access: Any, where: Any) -> None:
 
 @kernel
 def with_access(state: State, others: Any, access: Any) -> Any:
-    """What stands beside a store when an access is added to `others`. Of a large set the newest are looked at."""
-    kept, kind, node, own = 0, kind_in(access), np.uint64(0), -1
+    """What stands beside a store when an access is added to `others`. Of a large set the newest are looked at.
+
+    What lies behind the last one that gives way, `tail`, goes on as it is; `apart` are kept of those before it.
+    """
+    kept, kind, tail, own, apart = 0, kind_in(access), np.uint64(0), -1, 0
     if others & SEVERAL:
-        node = others & ~SEVERAL
+        tail = node = others & ~SEVERAL
         while node != 0 and kept < LOOKED_AT:
             key = state.sets.rows[node].key
-            other = state.accesses.rows[key >> np.uint64(32)].key
+            other, stays = state.accesses.rows[key >> np.uint64(32)].key, True
+            node = key & np.uint64(0xFFFF_FFFF)
             if kind_in(other) == kind and is_of_others(state, other):
                 # Of what other iterations did the last is enough: what orders it orders those before.
                 if own < 0:
                     own = kept
-                    state.scratch[own] = other
-                    kept += 1
-                elif time_in(other) > time_in(state.scratch[own]):
-                    state.scratch[own] = other
-            elif not gives_way(state, kind, other):
+                else:
+                    stays = False
+                    if time_in(other) > time_in(state.scratch[own]):
+                        state.scratch[own] = other
+            else:
+                stays = not gives_way(state, kind, other)
+            if stays:
                 state.scratch[kept] = other
                 kept += 1
-            node = key & np.uint64(0xFFFF_FFFF)
+            else:
+                tail, apart = node, kept
     elif others != 0 and not gives_way(state, kind, others):
         state.scratch[0] = others
-        kept = 1
-    if kept == 0 and node == 0:
+        apart = 1
+    if apart == 0 and tail == 0:
         return access
-    for place in range(kept - 1, -2, -1):
-        one = state.scratch[place] if place >= 0 else access
-        number = np.uint64(row_of(state.accesses, one))
-        node = np.uint64(row_of(state.sets, (number << np.uint64(32)) | node))
-    return node | SEVERAL
+    for place in range(apart - 1, -1, -1):
+        tail = one_more(state, state.scratch[place], tail)
+    return one_more(state, access, tail) | SEVERAL
+
+
+@inlined
+def one_more(state: Any, access: Any, others: Any) -> Any:
+    """The row of `sets` of an access and those of another row, 0 for none."""
+    number = np.uint64(row_of(state.accesses, access))
+    row, is_new = find_or_make(state.sets, (number << np.uint64(32)) | others)
+    if is_new and row != 0:
+        state.sets.rows[row].stores = kind_in(access) == ATOMIC_WRITE or state.sets.rows[others].stores != 0
+    return np.uint64(row)
 
 
 @inlined

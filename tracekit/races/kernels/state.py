@@ -62,6 +62,8 @@ SITE = np.dtype(
 RECENT = np.dtype([("context", "<i4"), ("situation", "<u4"), ("site", "<u4"), ("kind", "<u4")])
 """The site of an instruction's last access of those that store, or of the others, if context, situation and kind are
 these."""
+RECENT_WAYS = 4
+"""So many of each, told apart by context and situation."""
 
 HELD = np.dtype([("object", "<i8"), ("shared", "<i4"), ("times", "<i4")])
 MOST_HELD = 64
@@ -185,10 +187,10 @@ class State(NamedTuple):
     situations: HashTable  # role << 44 | stream << 30 | set of locks
     places: HashTable  # context << 32 | instruction
     sites: HashTable  # place << 36 | situation << 3 | kind; SITE
-    recent: Any  # RECENT [2 * instruction + stores]
+    recent: Any  # RECENT [(2 * instruction + stores) * RECENT_WAYS + way]
     kinds: Any  # u2 by instruction: ATOMIC, OF_LANE, TELLS, COUNTS, OF_RUNTIME, DIRECT, ...
     accesses: HashTable  # an access
-    sets: HashTable  # access << 32 | set: one access more
+    sets: HashTable  # access << 32 | set: one access more; `stores`: 1 if an ATOMIC_WRITE is among all of them
     scratch: Any  # u8: accesses of a set
     resources: HashTable  # address of a synchronisation object, or a descriptor's: RESOURCE
     users: HashTable  # row of resources << CHAIN_BITS | chain: USER
