@@ -1,12 +1,13 @@
 """How far do segments scale? Measures each part of an analysis in segments, and simulates it on more cores.
 
-    python -m benchmarks.scaling [--module camp] [--segments 64] [--cores 1,2,16,64] [--known] TRACE...
+    python -m benchmarks.scaling [--module camp] [--segments 64] [--cores 1,2,16,64] [--known] [--first] TRACE...
 
 Measured, in processor time of this machine: the pass ahead up to the beginning of each segment, the analysis of each,
 its joining, making the result, and the analysis of the whole. Simulated: one core goes ahead and hands segments to the
 others, and takes the last ones when it is done; segments are joined in order as they end (as today), or, with --tree,
 two by two beside one another. With --known an earlier analysis has kept what segments begin with, and no core goes
-ahead. What cores share, memory and caches, is not simulated.
+ahead. With --first a first pass (tracekit/analysis/first_pass.py) goes before all else, on one core. What cores share,
+memory and caches, is not simulated.
 """
 
 from __future__ import annotations
@@ -14,18 +15,21 @@ from __future__ import annotations
 import argparse
 import heapq
 import math
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tracekit.analysis.passes import prepare, replay_through
 from tracekit.formats.reader import TraceReader
 from tracekit.modules import registry
 from tracekit.modules.callback_runner import CallbackRunner
-from tracekit.modules.options import make_options
+from tracekit.modules.options import NoOptions, make_options
 from tracekit.program.program import Program
 from tracekit.replay.totals import trace_totals
+from tracekit.replay.window import Restriction
 from tracekit.segments.analysis import Segment, SegmentedAnalysis
 
 
@@ -39,6 +43,8 @@ class Measured:
     joined: list[float] = field(default_factory=list)
     result: float = 0.0
     whole: float = 0.0
+    first: float = 0.0
+    """Of the first pass; not in `whole`."""
 
 
 def simulated(parts: Measured, cores: int, tree: bool = False) -> float:
@@ -90,13 +96,30 @@ def timed(work: Callable[[], object]) -> float:
     return time.process_time() - begun
 
 
-def measure(path: Path, name: str, given: Sequence[str], segments: int) -> Measured:
+def look_first(trace: TraceReader, program: Program, module: Any) -> float:
+    """Make the first pass of a module, whether it pays or not; returns what it took. Kernels are compiled before."""
+    from tracekit.dependence import final_stores
+
+    os.environ[final_stores.SETTING] = "always"
+    kind = module.first_pass({"accesses": module.accesses, "loads": 0, "stores": 0}, 0)
+
+    def look() -> None:
+        replay, runners = prepare(trace, program, {kind: NoOptions()}, 1)
+        replay_through(replay, runners, Restriction(None, trace, program), 1)
+        module.found_first = runners[kind.__name__].result()[0]
+
+    look()
+    return timed(look)
+
+
+def measure(path: Path, name: str, given: Sequence[str], segments: int, first: bool) -> Measured:
     """Analyse a trace by one module in segments and as a whole; kernels are compiled before."""
     with TraceReader(path) as trace:
         program = Program.from_images(trace.images())
         kind: Any = registry.load(name)
         module = kind(program, make_options(kind.Options, dict(each.split("=", 1) for each in given)))
         module.accesses = trace_totals(trace, program)["accesses"]
+        taken = look_first(trace, program, module) if first else 0.0
         cuts = [module.accesses * number // segments for number in range(1, segments)]
 
         def in_segments(places: Sequence[int]) -> MeasuredAnalysis:
@@ -111,6 +134,7 @@ def measure(path: Path, name: str, given: Sequence[str], segments: int) -> Measu
         parts.whole = timed(lambda: whole.run(1, []))
         parts.result = timed(runner.result)
         parts.whole += parts.result
+        parts.first = taken
     return parts
 
 
@@ -123,18 +147,24 @@ def main() -> None:
     parser.add_argument("--cores", default="1,2,16,64")
     parser.add_argument("--tree", action="store_true")
     parser.add_argument("--known", action="store_true")
+    parser.add_argument("--first", action="store_true")
     parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE")
     chosen = parser.parse_args()
     cores = [int(number) for number in chosen.cores.split(",")]
-    print(f"{'trace':14}{'whole':>8}{'ahead':>8}{'segments':>10}{'joining':>9}{'result':>8}", end="")
+    print(f"{'trace':14}{'first':>8}{'whole':>8}{'ahead':>8}{'segments':>10}{'joining':>9}{'result':>8}", end="")
     print("".join(f"{number:>6} c." for number in cores))
     for path in chosen.traces:
-        parts = measure(path, chosen.module, chosen.set, chosen.segments)
+        parts = measure(path, chosen.module, chosen.set, chosen.segments, chosen.first)
         if chosen.known:
             parts.ready = [0.0] * len(parts.ready)
-        print(f"{path.stem:14}{parts.whole:8.2f}{parts.ready[-1]:8.2f}{sum(parts.analysed):10.2f}", end="")
+        print(
+            f"{path.stem:14}{parts.first:8.2f}{parts.whole:8.2f}{parts.ready[-1]:8.2f}{sum(parts.analysed):10.2f}",
+            end="",
+        )
         print(f"{sum(parts.joined):9.2f}{parts.result:8.2f}", end="")
-        print("".join(f"{parts.whole / simulated(parts, number, chosen.tree):8.2f}" for number in cores))
+        alone = parts.first + parts.whole
+        times = [parts.first + simulated(parts, number, chosen.tree) for number in cores]
+        print("".join(f"{alone / each:8.2f}" for each in times))
 
 
 if __name__ == "__main__":

@@ -67,9 +67,8 @@ def keep_pages(
     block = np.zeros(count, np.int64)
     if last is not None:
         block[: len(last.block)] = last.block
-    for page in np.flatnonzero(dirty[:count]).tolist():
-        if page > SCRATCH:
-            block[page] = kernels.keep_page(blocks, shadow.rows, shadow.granules, page)
+    changed = np.flatnonzero(dirty[:count])
+    kernels.keep_pages(blocks, shadow.rows, shadow.granules, changed[changed > SCRATCH], block)
     dirty[:count] = 0
     arena.check(blocks.rows, blocks.first)
     pages = shadow.pages[:count]

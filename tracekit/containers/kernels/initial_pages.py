@@ -125,8 +125,14 @@ def empty_pages(initial: InitialPages, first: Any, last: Any) -> None:
 
 
 @kernel
-def keep_page(blocks: Blocks, rows: Any, granules: Any, page: Any) -> int:
-    """Keep the rows of a page of a shadow of STORED; returns the number of its block."""
+def keep_pages(blocks: Blocks, rows: Any, granules: Any, pages: Any, kept: Any) -> None:
+    """Keep the rows of `pages` of a shadow of STORED, and note the block of each. pages: i8; kept: i8 by page."""
+    for place in range(pages.size):
+        kept[pages[place]] = _keep_page(blocks, rows, granules, pages[place])
+
+
+@inlined
+def _keep_page(blocks: Any, rows: Any, granules: Any, page: Any) -> Any:
     block = take(blocks.first, 1)
     base, count = page * WORDS, np.int64(0)
     for word in range(WORDS):
@@ -142,7 +148,7 @@ def keep_page(blocks: Blocks, rows: Any, granules: Any, page: Any) -> int:
             blocks.rows.rows[place].store = rows[row + part].store
             blocks.rows.rows[place].stamp = rows[row + part].stamp
             place += 1
-    return int(block)
+    return block
 
 
 @kernel
