@@ -11,12 +11,18 @@
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
 using namespace llvm;
 
 namespace tracekit {
 
 static constexpr unsigned ManyDoors = 16;
+
+/// In bytes, of what doors of a function that calls setjmp hand over: whether the twin is under way, else 0.
+static constexpr uint64_t UnderWayAt = 4;
+/// Control came to the twin from the clean body that has called setjmp, and to that from there, or from a twin.
+enum : uint32_t { FirstCome = 1, ComeAgain = 2 };
 
 DebugLoc Twin::noLine(Function &Of) const {
   DISubprogram *Described = Of.getSubprogram();
@@ -166,6 +172,14 @@ DenseMap<Value *, SmallVector<Twin::Door *, 4>> Twin::wanted() {
   return At;
 }
 
+/// Behind setjmp: where the frame is that the trace may know by its address; null, if it knows the activation by FRAME.
+Value *Twin::frameToResume(IRBuilder<> &B) {
+  Value *Lives = Body->getArg(Body->arg_size() - 1);
+  Value *At = B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Lives, UnderWayAt);
+  Value *IsKnown = B.CreateICmpEQ(B.CreateLoad(B.getInt32Ty(), At), B.getInt32(ComeAgain));
+  return B.CreateSelect(IsKnown, ConstantPointerNull::get(B.getPtrTy()), Lives);
+}
+
 /// What else the activation holds at the door, and where it goes on in the twin.
 void Twin::fill(Door &D, Runtime &R, Value *Activation, const MapVector<unsigned, AllocaInst *> &Shadows) {
   LLVMContext &C = Body->getContext();
@@ -195,7 +209,8 @@ void Twin::fill(Door &D, Runtime &R, Value *Activation, const MapVector<unsigned
   Value *Lives = Body->getArg(Body->arg_size() - 1);
   if (D.Landing)
     B.CreateCall(R.Landing, {Lives})->setDebugLoc(noLine(*Body));
-  B.CreateCall(R.resumed(*Body->getParent()), {Activation, Lives})->setDebugLoc(noLine(*Body));
+  B.CreateCall(R.resumed(*Body->getParent()), {Activation, D.Setjmp ? frameToResume(B) : Lives})
+      ->setDebugLoc(noLine(*Body));
   if (Keep.IsDeferred) {
     auto Kept = [&](Type *T, unsigned At) {
       return B.CreateLoad(T, B.CreateConstInBoundsGEP1_64(B.getInt64Ty(), Here, At));
@@ -257,19 +272,54 @@ void Twin::test(Instruction *Position, BasicBlock *Cold, GlobalVariable *Armed) 
   B.CreateCondBr(B.CreateIsNull(Word), Tail, Cold, MDBuilder(B.getContext()).createBranchWeights(1u << 20, 1));
 }
 
+/// Around a setjmp of the clean body: what is under way is kept, and if it returns once more the runtime is told.
+/// Returns which of the ways it is, if control goes through the door behind it. (To the optimiser only one store goes
+/// before the load: both are volatile.)
+Value *Twin::returnAgain(const Door &D, Runtime &R, Value *Lives, AllocaInst *Below) {
+  IRBuilder<> B(cast<Instruction>(CleanOf[D.Setjmp]));
+  B.SetCurrentDebugLocation(DebugLoc());
+  Value *UnderWay = B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Lives, UnderWayAt);
+  Value *Innermost = B.CreateThreadLocalAddress(R.activations(*F.getParent()));
+  B.CreateStore(B.CreateLoad(B.getPtrTy(), Innermost), Below, /*isVolatile=*/true);
+  B.CreateStore(B.getInt32(0), UnderWay, /*isVolatile=*/true);
+  BasicBlock *First = D.Clean->getParent();
+  MDNode *Unlikely = MDBuilder(B.getContext()).createBranchWeights(1, 1u << 20);
+  B.SetInsertPoint(D.Clean);
+  Instruction *Last = SplitBlockAndInsertIfThen(B.CreateIsNotNull(CleanOf[D.Setjmp]), D.Clean, false, Unlikely);
+  B.SetInsertPoint(Last);
+  B.SetCurrentDebugLocation(DebugLoc());
+  Value *Was = B.CreateLoad(B.getInt32Ty(), UnderWay, /*isVolatile=*/true);
+  B.CreateStore(B.getInt32(0), UnderWay, /*isVolatile=*/true);
+  Value *List = B.CreateLoad(B.getPtrTy(), Below, /*isVolatile=*/true);
+  B.CreateCall(R.returnedAgain(*F.getParent()), {Lives, List})->setDebugLoc(noLine(F));
+  Value *Again = B.CreateSelect(B.CreateIsNull(Was), B.getInt32(FirstCome), B.getInt32(ComeAgain));
+  B.SetInsertPoint(D.Clean->getParent(), D.Clean->getParent()->begin());
+  PHINode *Way = B.CreatePHI(B.getInt32Ty(), 2, "tk.way");
+  Way->addIncoming(B.getInt32(FirstCome), First);
+  Way->addIncoming(Again, Last->getParent());
+  return Way;
+}
+
 void Twin::openDoors(Runtime &R, GlobalVariable *Armed) {
   BasicBlock &Entry = F.getEntryBlock();
   IRBuilder<> Top(&Entry, Entry.begin());
   Top.SetCurrentDebugLocation(DebugLoc());
   AllocaInst *Lives = Top.CreateAlloca(ArrayType::get(Top.getInt8Ty(), LivesEnd), nullptr, "tk.lives");
   Lives->setAlignment(Strictest);
+  bool CallsSetjmp = any_of(Doors, [](auto &Item) { return Item.second.Setjmp; });
+  AllocaInst *Below = CallsSetjmp ? Top.CreateAlloca(Top.getPtrTy(), nullptr, "tk.below") : nullptr;
   for (auto &[K, D] : Doors) {
     IRBuilder<> B(BasicBlock::Create(F.getContext(), "tk.leave", &F));
     B.SetCurrentDebugLocation(DebugLoc());
-    if (D.Landing)
+    Value *Came = CallsSetjmp ? B.getInt32(FirstCome) : nullptr;
+    if (D.Setjmp)
+      Came = returnAgain(D, R, Lives, Below);
+    else if (D.Landing)
       IRBuilder<>(D.Clean).CreateCall(R.unwound(*F.getParent()), {Lives})->setDebugLoc(noLine(F));
     test(D.Clean, B.GetInsertBlock(), Armed);
     B.CreateStore(B.getInt32(D.Number), Lives);
+    if (Came)
+      B.CreateStore(Came, B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Lives, UnderWayAt), /*isVolatile=*/true);
     for (auto [Life, Place] : zip(D.Lives, D.Places))
       B.CreateStore(CleanOf[Life], B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Lives, Place));
     CallInst *Call = callTwin(B, Lives, &D);

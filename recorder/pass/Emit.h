@@ -19,10 +19,12 @@ public:
   llvm::GlobalVariable *activations(llvm::Module &M);
   /// void __tk_watched(layout, activation, enters), preserve_most.
   llvm::FunctionCallee watched(llvm::Module &M);
-  /// void __tk_resumed(activation, lives): control came through a door (Twins.h).
+  /// void __tk_resumed(activation, lives): control came through a door (Twins.h); null: the trace knows it by FRAME.
   llvm::FunctionCallee resumed(llvm::Module &M);
   /// void __tk_unwound(frame): an exception has come to a clean body.
   llvm::FunctionCallee unwound(llvm::Module &M);
+  /// void __tk_returned_again(frame, below): setjmp has, in a clean body; `below` is the innermost activation then.
+  llvm::FunctionCallee returnedAgain(llvm::Module &M);
 
 private:
   llvm::GlobalVariable *Activations = nullptr;

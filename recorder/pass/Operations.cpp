@@ -297,6 +297,13 @@ bool returnsTwice(const Instruction &I) {
   return Call && (Call->hasFnAttr(Attribute::ReturnsTwice) || Call->getIntrinsicID() == Intrinsic::eh_sjlj_setjmp);
 }
 
+bool isSetjmp(const Instruction &I) {
+  auto *Call = dyn_cast<CallInst>(&I);
+  const Function *Callee = Call ? Call->getCalledFunction() : nullptr;
+  return Callee && Call->getType()->isIntegerTy() && returnsTwice(I) &&
+         is_contained({"setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp"}, Callee->getName());
+}
+
 bool callsReturnTwice(const Function &F) { return any_of(instructions(F), returnsTwice); }
 
 bool mayReenter(const Instruction &I) {

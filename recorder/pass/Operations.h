@@ -126,7 +126,11 @@ bool mayReenter(const llvm::Instruction &I);
 /// Whether `I` is a call that may return a second time (setjmp, vfork).
 bool returnsTwice(const llvm::Instruction &I);
 
-/// Whether `F` makes such a call. (Function::callsFunctionThatReturnsTwice() does not count __builtin_setjmp.)
+/// Whether `I` is a call of the C library's setjmp, under one of its names: it returns 0, and later other numbers.
+bool isSetjmp(const llvm::Instruction &I);
+
+/// Whether `F` makes a call that may return a second time. (Function::callsFunctionThatReturnsTwice() does not count
+/// __builtin_setjmp.)
 bool callsReturnTwice(const llvm::Function &F);
 
 /// Whether memory may be touched by this inline assembly or intrinsic in ways that no other operation shows.

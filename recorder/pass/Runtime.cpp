@@ -74,4 +74,16 @@ FunctionCallee Runtime::unwound(Module &M) {
   return Callee;
 }
 
+FunctionCallee Runtime::returnedAgain(Module &M) {
+  LLVMContext &C = M.getContext();
+  AttributeList NoUnwind = AttributeList::get(C, AttributeList::FunctionIndex, {Attribute::NoUnwind});
+  Type *Pointer = PointerType::getUnqual(C);
+  FunctionCallee Callee = M.getOrInsertFunction("__tk_returned_again", NoUnwind, Type::getVoidTy(C), Pointer, Pointer);
+  auto *F = cast<Function>(Callee.getCallee());
+  F->addFnAttr(Attribute::Cold);
+  F->setVisibility(GlobalValue::HiddenVisibility);
+  F->setDSOLocal(true);
+  return Callee;
+}
+
 } // namespace tracekit

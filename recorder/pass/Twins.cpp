@@ -118,7 +118,9 @@ bool Twin::isPossible(const SegmentedFunction &S) {
   const Function &F = *S.F;
   if (Triple(targetTriple(*F.getParent())).getArch() != Triple::x86_64 || hasSecretObjects(S))
     return false;
-  if (F.hasOptNone() || F.isVarArg() || callsReturnTwice(F) || F.hasFnAttribute(Attribute::ReturnsTwice))
+  if (F.hasOptNone() || F.isVarArg() || F.hasFnAttribute(Attribute::ReturnsTwice))
+    return false;
+  if (any_of(instructions(F), [](const Instruction &I) { return returnsTwice(I) && !isSetjmp(I); }))
     return false;
   for (const Argument &A : F.args())
     for (Attribute::AttrKind Kind : {Attribute::InAlloca, Attribute::Preallocated, Attribute::Nest,
@@ -178,6 +180,8 @@ void Twin::addDoor(unsigned K, unsigned Behind, const DominatorTree &DT, const L
   D = Door();
   D.Behind = Behind;
   D.Landing = S.Segments[K].Flags & TK_BLOCK_LANDING;
+  if (const Instruction *Before = S.Segments[K].Continues; Before && isSetjmp(*Before))
+    D.Setjmp = Before;
   const BasicBlock *BB = S.Segments[K].Parent;
   for (const Loop *L = LI.getLoopFor(BB); L; L = L->getParentLoop())
     if (Keep.LoopOf.count(L->getHeader()))

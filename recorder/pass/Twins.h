@@ -47,6 +47,7 @@ private:
     unsigned BehindAtFirst = 0;               // the same in the first iteration, of the header of a loop
     const llvm::BasicBlock *Header = nullptr; // null: it is none
     bool Landing = false;
+    const llvm::Instruction *Setjmp = nullptr;            // behind this one
     llvm::SmallVector<const Operation *, 8> Registers;    // the operations that define those that hold here
     llvm::SmallVector<const Operation *, 4> Objects;      // that are alive, by their STACK_ALLOC
     llvm::SmallVector<const llvm::BasicBlock *, 4> Loops; // headers of those that contain the door
@@ -114,6 +115,8 @@ private:
   void shareMemory(const llvm::MapVector<llvm::Instruction *, llvm::AllocaInst *> &Slots);
   void promote(llvm::SmallVectorImpl<llvm::AllocaInst *> &Slots);
   void test(llvm::Instruction *Position, llvm::BasicBlock *Cold, llvm::GlobalVariable *Armed);
+  llvm::Value *frameToResume(llvm::IRBuilder<> &B);
+  llvm::Value *returnAgain(const Door &D, Runtime &R, llvm::Value *Lives, llvm::AllocaInst *Below);
   void openDoors(Runtime &R, llvm::GlobalVariable *Armed);
   void openEntry(llvm::GlobalVariable *Armed);
   void findWaysBack(const llvm::LoopInfo &LI);

@@ -40,6 +40,8 @@ static bool makesObjects(const Loop &L) {
 }
 
 void Twin::findWaysBack(const LoopInfo &LI) {
+  if (callsReturnTwice(F)) // a longjmp may go to the twin's frame until the function returns
+    return;
   for (const Loop *L : LI) {
     const BasicBlock *Header = L->getHeader();
     auto Known = S.OfBlock.find(Header);

@@ -87,6 +87,14 @@ HIDDEN void __tk_unwound(const void *frame)
         __tk_activations = __tk_activations->self == __tk_activations ? __tk_activations->below : NULL;
 }
 
+/* A setjmp of a clean body has returned once more: the list is as it was when control left it, with `below`. What
+ * control has passed over is gone from the stack. */
+HIDDEN void __tk_returned_again(void *frame, struct tk_activation *below)
+{
+    __tk_landing(frame);
+    __tk_activations = below;
+}
+
 /* What the pass puts around atomic operations if the order of threads is asked for (cc --threads). */
 static const struct tk_api *api_of_atomics(void)
 {
@@ -133,11 +141,11 @@ HIDDEN __attribute__((preserve_most)) void __tk_watched(const struct tk_activati
 }
 
 /* Control went over from a clean body into the instrumented one, whose activation is filled in; `lives` lies in the
- * clean one's frame. */
+ * clean one's frame, and is NULL if the trace knows the activation by its FRAME address. */
 HIDDEN void __tk_resumed(struct tk_activation *activation, const void *lives)
 {
     const struct tk_api *api = find_api();
-    if (api && api->level >= 3)
+    if (api && api->level >= (lives ? 3 : 4))
         api->resumed(activation, lives);
 }
 

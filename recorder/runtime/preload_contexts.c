@@ -213,7 +213,8 @@ static _Unwind_Reason_Code look(struct _Unwind_Context *frame, void *argument)
 }
 
 /* Control has come back to a clean frame, in which `lives` lies, and has left it for the instrumented body. If the
- * thread was in the window before, the trace knows the frame by its address. */
+ * thread was in the window before, the trace knows the frame by its address; if `lives` is NULL, by that of its FRAME
+ * operation, with which what comes next begins. */
 void tk_resumed(struct tk_activation *activation, const void *lives)
 {
     struct tk_thread *thread = tk_current;
@@ -223,7 +224,7 @@ void tk_resumed(struct tk_activation *activation, const void *lives)
     tk_mute(activation->layout, activation, 1);
     if (__tk_state.pos >= __tk_state.limit)
         tk_flip();
-    if (!__tk_state.stream || thread->openings != openings)
+    if (!lives || !__tk_state.stream || thread->openings != openings)
         return;
     if (thread->depth > 0) {
         resume_until(__tk_activations, activation->below, NULL,

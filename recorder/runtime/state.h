@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #define TK_API_VERSION 1
-#define TK_API_LEVEL 3
+#define TK_API_LEVEL 4
 
 /* pos < limit promises room for this many words from pos on. */
 #define TK_SLACK 512
@@ -89,7 +89,7 @@ struct tk_image {
 /* The preloaded library's side, found by the name `__tk_api`. */
 struct tk_api {
     uint32_t version;
-    uint32_t level; /* TK_API_LEVEL: 0 ends with `unload`, 1 with `fence` */
+    uint32_t level; /* TK_API_LEVEL: 0 ends with `unload`, 1 with `fence`, 3 with `resumed` */
     void (*flip)(void);
     void (*landing)(void *frame);
     void (*load)(const struct tk_image *image);
@@ -102,7 +102,7 @@ struct tk_api {
     void (*watched)(const struct tk_activation_layout *layout, const void *activation, int enters);
     void (*code)(const struct tk_image *image, const struct tk_code *code);
     void (*code_leaves)(const struct tk_code *code);
-    void (*resumed)(struct tk_activation *activation, const void *lives);
+    void (*resumed)(struct tk_activation *activation, const void *lives); /* level 4: `lives` may be NULL */
 };
 
 extern const struct tk_api __tk_api;

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import require
 from tests.programs.test_windows import compare, recorded
 from tests.recorder.recording import ENVIRONMENT, TRACEKIT, build, events, record
 from tests.recorder.window_traces import good
@@ -102,6 +103,95 @@ def test_behind_a_window_a_loop_goes_on_in_the_clean_body(tmp_path: Path, level:
     good(tmp_path / "trace.zst")
     assert len(events(tmp_path / "trace.zst", "window_begin")) == 4
     assert len(events(tmp_path / "trace.zst", "resumed_frame")) == 4
+    compare(recorded(app, tmp_path / "whole.zst"), recorded(app, tmp_path / "paused.zst", "--paused"))
+
+
+LEAVING_A_HANDLER = r"""
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+#include "tracekit.h"
+static sigjmp_buf back;
+static int table[64];
+static void leave(int number) { siglongjmp(back, number); }
+__attribute__((noinline)) int work(int *p, int n)
+{
+    int sum = 0;
+    for (int i = 0; i < n; i++) sum += p[i & 63]++;
+    return sum;
+}
+__attribute__((noinline)) int guarded(int n)
+{
+    volatile int sum = n;
+    if (sigsetjmp(back, 1) == 0) { sum += work(table, n); if (n & 1) raise(SIGUSR1); }
+    else sum -= work(table, 2);
+    return sum + work(table, 1);
+}
+__attribute__((noinline)) int spawned(void) { return vfork() ? 1 : (_exit(0), 0); }
+int main(void)
+{
+    signal(SIGUSR1, leave);
+    int sum = guarded(3);
+    tracekit_window_open();
+    sum += guarded(4) + guarded(5);
+    tracekit_window_close();
+    printf("%d\n", sum + guarded(7) + spawned());
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-O1", "-O2", "-O2 -flto"])
+def test_functions_that_call_setjmp_have_two_bodies(tmp_path: Path, level: str) -> None:
+    """A longjmp out of a signal handler into the clean body leaves the handler, else no window would open."""
+    if "-flto" in level:
+        require("lto plugin")
+    app = build(tmp_path, LEAVING_A_HANDLER, *level.split(), "--windows")
+    assert has_twin(app, "guarded")
+    assert not has_twin(app, "spawned")
+    output = subprocess.run([app], capture_output=True, text=True, check=True).stdout
+    assert record(tmp_path, app, options=("--paused",)).stdout == output
+    good(tmp_path / "trace.zst")
+    assert len(events(tmp_path / "trace.zst", "window_begin")) == 1
+    assert len(events(tmp_path / "trace.zst", "signal_leave")) == 1
+    compare(recorded(app, tmp_path / "whole.zst"), recorded(app, tmp_path / "paused.zst", "--paused"))
+
+
+RETURNING_AGAIN = r"""
+#include <setjmp.h>
+#include <stdio.h>
+#include "tracekit.h"
+static jmp_buf bufs[8];
+static int table[64];
+__attribute__((noinline)) int nested(int n)
+{
+    volatile int sum = n;
+    switch (setjmp(bufs[n])) {
+    case 0:
+        if (n == 1) tracekit_window_open();
+        table[n] += n;
+        if (n < 4) sum += nested(n + 1);
+        else longjmp(bufs[1], 1);
+        break;
+    default: if (++table[n] < 5) sum += nested(3); // which is passed over, too
+    }
+    return sum + table[n];
+}
+int main(void)
+{
+    int sum = nested(0);
+    tracekit_window_close();
+    printf("%d\n", sum);
+}
+"""
+
+
+def test_setjmp_of_the_clean_body_returns_to_what_the_trace_knows_as_the_other(tmp_path: Path) -> None:
+    """The window opens in an activation that goes on in its twin; a longjmp of an inner activation passes that over."""
+    app = build(tmp_path, RETURNING_AGAIN, "-O2", "--windows")
+    output = subprocess.run([app], capture_output=True, text=True, check=True).stdout
+    assert record(tmp_path, app, options=("--paused",)).stdout == output
+    good(tmp_path / "trace.zst")
     compare(recorded(app, tmp_path / "whole.zst"), recorded(app, tmp_path / "paused.zst", "--paused"))
 
 
