@@ -298,10 +298,10 @@ bool returnsTwice(const Instruction &I) {
 }
 
 bool isSetjmp(const Instruction &I) {
+  static constexpr StringLiteral Names[] = {"setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp"};
   auto *Call = dyn_cast<CallInst>(&I);
   const Function *Callee = Call ? Call->getCalledFunction() : nullptr;
-  return Callee && Call->getType()->isIntegerTy() && returnsTwice(I) &&
-         is_contained({"setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp"}, Callee->getName());
+  return Callee && Call->getType()->isIntegerTy() && returnsTwice(I) && is_contained(Names, Callee->getName());
 }
 
 bool callsReturnTwice(const Function &F) { return any_of(instructions(F), returnsTwice); }
