@@ -2,6 +2,7 @@
 #include "Accumulation.h"
 
 #include "Leaves.h"
+#include "PureCalls.h"
 
 #include "llvm/IR/PatternMatch.h"
 
@@ -64,7 +65,7 @@ bool Accumulation::lookAtBlock(BasicBlock &BB) {
     auto *Store = dyn_cast<StoreInst>(&I);
     if (Store && Store->isSimple())
       Stores.contains(Store) || ChosenStores.insert(Store);
-    else if (I.mayHaveSideEffects() && !callsLeaf(I) && !I.isDebugOrPseudoInst())
+    else if (I.mayHaveSideEffects() && !callsLeaf(I) && !isPureCall(I) && !I.isDebugOrPseudoInst())
       return false;
   }
   return true;

@@ -2,6 +2,7 @@
 #include "Equality.h"
 
 #include "Leaves.h"
+#include "PureCalls.h"
 
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -24,12 +25,12 @@ static bool areDifferentObjects(const Value *A, const Value *B) {
 }
 
 bool Equality::mayChange(const Instruction &I, const Value *Pointer) {
-  if (!I.mayWriteToMemory() || callsLeaf(I) || I.isDebugOrPseudoInst())
+  if (!I.mayWriteToMemory() || callsLeaf(I) || I.isDebugOrPseudoInst() || isPureCall(I))
     return false;
   if (auto *Marker = dyn_cast<IntrinsicInst>(&I); Marker && Marker->isLifetimeStartOrEnd())
     return false;
   auto *Store = dyn_cast<StoreInst>(&I);
-  return !Store || !areDifferentObjects(Store->getPointerOperand(), Pointer);
+  return !Store || !Pointer || !areDifferentObjects(Store->getPointerOperand(), Pointer);
 }
 
 bool Equality::isUntouched(const Value *Pointer, const Instruction &First, const Instruction &Then) const {
@@ -70,8 +71,9 @@ bool Equality::equal(const Value *A, const Value *B, unsigned Depth) const {
         !isUntouched(Load->getPointerOperand(), *Again, *Load))
       return false;
   } else if (auto *Call = dyn_cast<CallBase>(I)) {
+    bool IsFixed = callsLeaf(*I) || (Call->doesNotAccessMemory() && isa<IntrinsicInst>(Call));
     if (Call->getCalledOperand() != cast<CallBase>(J)->getCalledOperand() ||
-        !(callsLeaf(*I) || (Call->doesNotAccessMemory() && isa<IntrinsicInst>(Call))))
+        !(IsFixed || (isPureCall(*I) && (isUntouched(nullptr, *I, *J) || isUntouched(nullptr, *J, *I)))))
       return false;
   } else if (I->mayReadOrWriteMemory()) {
     return false;

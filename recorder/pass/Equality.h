@@ -24,17 +24,18 @@ class Equality {
 public:
   Equality(const llvm::Loop *L, const llvm::DominatorTree &DT) : L(L), DT(&DT) {}
 
-  /// Whether two values are surely the same: computed alike, from loads that no write can have told apart.
+  /// Whether two values are surely the same: computed alike, from loads and calls that no write can have told apart.
   bool equal(const llvm::Value *A, const llvm::Value *B, unsigned Depth = 0) const;
 
   /// Whether two values are the same in each iteration, whatever loops hand on: the optimiser keeps a variable in two
   /// registers where it does not see that they are one.
   static bool areTwins(const llvm::Value *A, const llvm::Value *B, PhiSums &Sums);
 
-  /// Whether, from `First` on to `Then` in the same iteration, nothing can have changed what is at `Pointer`.
+  /// Whether, from `First` on to `Then` in the same iteration, nothing can have changed what is at `Pointer`, or any
+  /// memory if it is null.
   bool isUntouched(const llvm::Value *Pointer, const llvm::Instruction &First, const llvm::Instruction &Then) const;
 
-  /// Whether an instruction may change what is at `Pointer`.
+  /// Whether an instruction may change what is at `Pointer`, or any memory if it is null.
   static bool mayChange(const llvm::Instruction &I, const llvm::Value *Pointer);
 
 private:

@@ -25,6 +25,7 @@
 #include "Loops.h"
 #include "Names.h"
 #include "Probes.h"
+#include "PureCalls.h"
 #include "Resumes.h"
 #include "SourceLoops.h"
 #include "Twins.h"
@@ -111,6 +112,7 @@ public:
   static bool isRequired() { return true; }
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &MAM) {
     keepLinkageNames(M);
+    markPureFunctions(M);
     auto &FAM = MAM.getResult<FunctionAnalysisManagerModuleProxy>(M).getManager();
     InSource->look(M,
                    [&](Function &F) -> const TargetLibraryInfo & { return FAM.getResult<TargetLibraryAnalysis>(F); });
@@ -259,6 +261,7 @@ PreservedAnalyses TracekitPass::run(Module &M, ModuleAnalysisManager &MAM) {
     return PreservedAnalyses::all();
   M.addModuleFlag(Module::Max, "tracekit", 1);
 
+  markPureFunctions(M);
   auto &FAM = MAM.getResult<FunctionAnalysisManagerModuleProxy>(M).getManager();
   auto Library = [&](Function &F) -> const TargetLibraryInfo & { return FAM.getResult<TargetLibraryAnalysis>(F); };
   std::vector<Function *> Chosen;
@@ -278,6 +281,7 @@ PreservedAnalyses TracekitPass::run(Module &M, ModuleAnalysisManager &MAM) {
   for (Function *F : Chosen)
     I.instrument(*F, Library(*F), FAM.getResult<TypeBasedAA>(*F));
   I.finish();
+  dropPureMarks(M);
   dropBrokenAttributes(M);
   return PreservedAnalyses::none();
 }

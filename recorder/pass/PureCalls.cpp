@@ -1,6 +1,7 @@
 // PureCalls.cpp: see PureCalls.h.
 #include "PureCalls.h"
 
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Function.h"
 #include "llvm/IR/InstIterator.h"
@@ -67,6 +68,37 @@ struct Entered {
 };
 
 } // namespace
+
+static constexpr StringLiteral PureMark = "tracekit-changes-nothing";
+
+static bool isCompared(const Value &V) {
+  return any_of(V.users(), [](const User *U) {
+    return isa<CmpInst>(U) || (isa<CastInst, UnaryOperator, BinaryOperator>(U) && isCompared(*U));
+  });
+}
+
+void markPureFunctions(Module &M) {
+  SmallPtrSet<const Function *, 16> Seen;
+  for (Function &F : M)
+    for (Instruction &I : instructions(F)) {
+      auto *Call = dyn_cast<CallBase>(&I);
+      Function *Callee = Call ? Call->getCalledFunction() : nullptr;
+      if (Callee && !Callee->isDeclaration() && isCompared(*Call) && Seen.insert(Callee).second &&
+          changesNothing(*Call))
+        Callee->addFnAttr(PureMark);
+    }
+}
+
+void dropPureMarks(Module &M) {
+  for (Function &F : M)
+    F.removeFnAttr(PureMark);
+}
+
+bool isPureCall(const Instruction &I) {
+  auto *Call = dyn_cast<CallBase>(&I);
+  const Function *Callee = Call ? Call->getCalledFunction() : nullptr;
+  return Call && (Call->onlyReadsMemory() || (Callee && Callee->hasFnAttribute(PureMark)));
+}
 
 bool changesNothing(const CallBase &Call) {
   SmallVector<Entered, 8> Open;
