@@ -148,6 +148,7 @@ class LoopFlag(IntFlag):
     SIMD = 256  # the source says that iterations may run at once in lanes (omp simd); upper 16 bits: how many, 0: any
     BINDING = 512  # with SOURCE: it uses a structured binding of C++ that is declared outside
     PRAGMA = 1024  # with SOURCE: a pragma about loops that compilers act on stands before it (unroll, GCC ivdep)
+    CONSTEXPR = 2048  # with SOURCE: it stands in a constexpr function of C++
 
 
 class PhiKind(IntEnum):

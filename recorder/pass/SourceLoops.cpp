@@ -78,6 +78,7 @@ public:
     SourceLoop Result;
     Result.IsCanonical = Head.IsCanonical && Sources.isFor(Text.Start);
     Result.HasPragma = Sources.hasLoopPragma(Text.Start);
+    Result.IsConstexpr = Sources.isConstexpr(*Text.Start.getScope()->getSubprogram());
     Result.IsBoundComputed = Head.IsCanonical && Head.HasTemporaries;
     Result.Escapes = escapesOf(L, Text.Blocks);
     Result.Start = &Text.Start;

@@ -40,6 +40,7 @@ struct SourceLoop {
   bool CopiesMemory = false;         // by memset, memcpy or memmove, perhaps among other things
   bool IsCanonical = false;          // one that OpenMP accepts: one counter, one test, one step, no other way out
   bool HasPragma = false;            // a pragma about loops stands before it
+  bool IsConstexpr = false;          // in a constexpr function
   bool UsesBinding = false;          // a structured binding that is declared outside
   bool IsBoundComputed = false;      // through temporaries, from what the loop's text does not assign
   std::vector<SourceVariable> Variables;

@@ -197,6 +197,24 @@ bool SourceText::hasName(const DILocation &At, StringRef Name) {
   return leadsTo(In, Text.slice(Begin == StringRef::npos ? 0 : Begin, End), Name, Expanded);
 }
 
+bool SourceText::isConstexpr(const DISubprogram &Of) {
+  if (!Of.getLine() || !Of.getFile())
+    return false;
+  const File &In = read(*Of.getFile());
+  if (Of.getLine() >= In.Lines.size())
+    return false;
+  static constexpr StringLiteral Ends = ";{}";
+  StringRef Text = In.Text, Name = Of.getName().take_while(isWordCharacter);
+  size_t At = Text.find(Name, In.Lines[Of.getLine() - 1]);
+  At = std::min(At, In.Lines[Of.getLine()] - 1);
+  size_t Begin = Text.find_last_of(Ends, At), End = Text.find_first_of(Ends, At);
+  StringRef Head = Text.slice(Begin == StringRef::npos ? 0 : Begin, End);
+  return any_of(ArrayRef<StringRef>{"constexpr", "consteval"}, [&](StringRef Word) {
+    StringSet<> Expanded;
+    return Head.contains_insensitive(Word) || leadsTo(In, Head, Word, Expanded);
+  });
+}
+
 /// Whether what stands before a name in a text is the beginning of a structured binding, up to that name.
 static bool beginsBinding(StringRef Before) {
   Before = Before.rtrim();

@@ -27,6 +27,10 @@ public:
   /// there is no text.
   bool hasLoopPragma(const llvm::DILocation &At);
 
+  /// Whether a function is declared `constexpr` or `consteval`, by a macro whose name says so, too. No where there is
+  /// no text.
+  bool isConstexpr(const llvm::DISubprogram &Of);
+
   /// Whether a variable is a part of a structured binding, `auto [name, other] = ...`. No where there is no text.
   bool isInBinding(const llvm::DILocalVariable &V);
 

@@ -443,6 +443,7 @@ enum {
     TK_LOOP_SIMD = 256,
     TK_LOOP_BINDING = 512,
     TK_LOOP_PRAGMA = 1024,
+    TK_LOOP_CONSTEXPR = 2048,
 };
 
 /* What the value that a loop header's phi carries from iteration to iteration is. */

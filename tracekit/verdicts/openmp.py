@@ -113,6 +113,8 @@ class Directives:
                 "a pragma about the loop stands before it (such as `#pragma unroll`), which compilers do not take "
                 "beside OpenMP's; take it out first"
             )
+        if int(self.program.loops["flags"][loop]) & LoopFlag.CONSTEXPR:
+            raise NoDirective("its function is constexpr, and compilers take no OpenMP there; make it an ordinary one")
         if int(self.program.loops["flags"][loop]) & LoopFlag.BINDING:
             raise NoDirective(
                 "it uses a structured binding from outside, which OpenMP compilers (clang) do not take into a parallel "
