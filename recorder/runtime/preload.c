@@ -34,6 +34,13 @@ int tk_try_lock(void)
     return !__atomic_exchange_n(&lock_word, 1, __ATOMIC_SEQ_CST);
 }
 
+/* Until whoever holds it has let go, or for a while: a signal handler may have interrupted who does. */
+void tk_await_lock(void)
+{
+    for (int turn = 0; turn < 1000 && __atomic_load_n(&lock_word, __ATOMIC_SEQ_CST); turn++)
+        sched_yield();
+}
+
 #ifndef TK_STATIC
 void *tk_find_real(void **slot, const char *name)
 {

@@ -133,6 +133,7 @@ void *tk_own_pages(uint64_t bytes);
 void *tk_find_real(void **slot, const char *name);
 void tk_lock(void);
 int tk_try_lock(void);
+void tk_await_lock(void);
 void tk_unlock(void);
 
 /* preload_claim.c */
@@ -229,6 +230,7 @@ int tk_is_armed(const struct tk_activation_layout *layout, int open);
 void tk_mute(const struct tk_activation_layout *layout, const void *activation, int enters);
 void tk_unmute_landing(const void *place);
 void tk_choose(uint32_t asking);
+int tk_is_behind(const struct tk_thread *thread);
 void tk_mute_anew(struct tk_thread *thread);
 void tk_unfilter_layouts(const struct tk_code *code);
 

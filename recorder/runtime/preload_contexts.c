@@ -222,6 +222,8 @@ void tk_resumed(struct tk_activation *activation, const void *lives)
         return;
     uint32_t openings = thread->openings;
     tk_mute(activation->layout, activation, 1);
+    if (thread->depth == 0 && tk_is_behind(thread))
+        tk_await_lock(); /* who holds it has told the functions already, and not yet the threads */
     if (__tk_state.pos >= __tk_state.limit)
         tk_flip();
     if (!lives || !__tk_state.stream || thread->openings != openings)

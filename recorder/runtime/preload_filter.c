@@ -360,14 +360,19 @@ static int list_mutes(struct tk_thread *thread, int to)
     return count;
 }
 
+/* Whether other functions are recorded than when the thread looked last. */
+int tk_is_behind(const struct tk_thread *thread)
+{
+    return mutes && thread->mute.chosen != __atomic_load_n(&chosen, __ATOMIC_SEQ_CST);
+}
+
 /* Other functions are recorded than before: where the thread's activations mute it, or let it be heard. One that is
  * left out now may run its instrumented body to its end. */
 void tk_mute_anew(struct tk_thread *thread)
 {
-    uint32_t now = __atomic_load_n(&chosen, __ATOMIC_SEQ_CST);
-    if (!mutes || thread->mute.chosen == now)
+    if (!tk_is_behind(thread))
         return;
-    thread->mute.chosen = now;
+    thread->mute.chosen = __atomic_load_n(&chosen, __ATOMIC_SEQ_CST);
     int count = list_mutes(thread, 0), depth = count < TK_MUTES ? count : TK_MUTES;
     list_mutes(thread, count);
     thread->mute.depth = depth;

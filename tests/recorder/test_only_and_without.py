@@ -17,7 +17,7 @@ from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE
 from tracekit.recorder.window_filters import Filter, Of, of_table, parse, together
 
-FUNCTIONS = {"leaf", "logger", "jumper", "middle", "catcher", "work", "main"}
+FUNCTIONS = {"leaf", "logger", "jumper", "middle", "catcher", "work", "begin", "main"}
 
 
 def by_function(trace: Path) -> tuple[Counter[tuple[int, str]], Counter[tuple[int, str, str]]]:
