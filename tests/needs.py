@@ -99,6 +99,10 @@ def _profile_runtime() -> bool:
 
 # -- the needs -------------------------------------------------------------------------------------
 
+PPROF_PACKAGE = "golang-github-google-pprof-dev"
+PPROF_SCHEMA = Path("/usr/share/gocode/src/github.com/google/pprof/proto/profile.proto")
+"""What pprof's own authors say that its files hold."""
+
 OTHER_CLANGS = tuple(major for major in VERSIONS if major != PREFERRED)
 
 NEEDS = {
@@ -120,6 +124,7 @@ NEEDS = {
     "musl": Need("musl-tools", _program("musl-gcc")),
     "openmpi": Need("openmpi-bin libopenmpi-dev", _program("mpicc.openmpi", "mpirun.openmpi")),
     "patch": Need("patch", _program("patch")),
+    "protoc": Need(f"protobuf-compiler {PPROF_PACKAGE}", lambda: shutil.which("protoc") and PPROF_SCHEMA.is_file()),
     "rustc": Need("rustc libstd-rust-dev", rustc),
     "valgrind": Need("valgrind", _program("valgrind")),
     "zstd": Need("zstd", _program("zstd")),

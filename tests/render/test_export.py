@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import re
+import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -14,11 +15,12 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, unknown_fields
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.naive import protobuf
-from tests.needs import needs
+from tests.needs import PPROF_SCHEMA, needs
 from tests.programs.running import FIXTURES, compile_program, record, run_here
 from tracekit.commands import export as command
 from tracekit.formats.errors import TracekitError
@@ -279,6 +281,31 @@ def test_gos_pprof_reads_it(tmp_path: Path) -> None:
     (tmp_path / "made.pb.gz").write_bytes(export.FORMATS["pprof"].write(report(ROWS_OF_A_RUN), ""))
     shown = run_tool("go", "tool", "pprof", "-top", "-sample_index=count", tmp_path / "made.pb.gz")
     assert re.search(r"1200 97\.24% 97\.24%\s+1200 97\.24%\s+work", shown)
+
+
+@needs("protoc")
+def test_googles_schema_finds_all_of_it(tmp_path: Path) -> None:
+    shutil.copy(PPROF_SCHEMA, tmp_path)
+    described = tmp_path / "described"
+    run_tool("protoc", f"-I{tmp_path}", "-o", described, tmp_path / PPROF_SCHEMA.name)
+    pool = descriptor_pool.DescriptorPool()
+    for file in descriptor_pb2.FileDescriptorSet.FromString(described.read_bytes()).file:
+        pool.Add(file)
+    schema: Any = message_factory.GetMessageClass(pool.FindMessageTypeByName("perftools.profiles.Profile"))
+    profile = schema.FromString(gzip.decompress(export.FORMATS["pprof"].write(report(ROWS_OF_A_RUN), "")))
+    parts = [profile, *profile.sample_type, *profile.sample, *profile.location, *profile.function]
+    assert not any(len(unknown_fields.UnknownFieldSet(each)) for each in parts)
+    text, known = profile.string_table, samples_of(report(ROWS_OF_A_RUN))
+    assert [text[kind.type] for kind in profile.sample_type] == list(known.metrics)
+    assert text[profile.default_sample_type] == known.metrics[0]
+    assert [list(sample.value) for sample in profile.sample] == [list(sample.values) for sample in known.rows]
+    names = {each.id: Frame(text[each.name], text[each.filename], 0) for each in profile.function}
+    frames = {
+        each.id: names[line.function_id]._replace(line=line.line) for each in profile.location for line in each.line
+    }
+    assert 0 not in names and 0 not in frames  # none of either, by the schema
+    stacks = [tuple(frames[number] for number in reversed(sample.location_id)) for sample in profile.sample]
+    assert stacks == [tuple(frame._replace(is_loop=False) for frame in sample.frames) for sample in known.rows]
 
 
 # -- graphs and tables -----------------------------------------------------------------------------
