@@ -77,11 +77,22 @@ static bool takesPointers(const FunctionType *Type) {
   return any_of(Type->params(), [](const llvm::Type *T) { return T->isPtrOrPtrVectorTy(); });
 }
 
+/// A number, or the two of a complex one.
+static bool isOfFloats(const llvm::Type *T) {
+  auto IsFloat = [](const llvm::Type *Part) { return Part->isFPOrFPVectorTy(); };
+  auto *Parts = dyn_cast<StructType>(T);
+  return Parts ? Parts->getNumElements() && all_of(Parts->elements(), IsFloat) : IsFloat(T);
+}
+
 /// Mathematics; this LLVM's list of the library's functions may not have all of it, as erf.
 static bool onlyComputes(const CallBase &Call, LibFunc Library) {
   const FunctionType *Type = Call.getFunctionType();
-  return !takesPointers(Type) &&
-         (callsLeaf(Call) || (Library != NotLibFunc && Type->getReturnType()->isFPOrFPVectorTy()));
+  if (takesPointers(Type))
+    return false;
+  if (callsLeaf(Call) || (Library != NotLibFunc && Type->getReturnType()->isFPOrFPVectorTy()))
+    return true;
+  const Function *Callee = directCallee(Call);
+  return Callee && Callee->isDeclaration() && isMathematics(Callee->getName()) && isOfFloats(Type->getReturnType());
 }
 
 /// Mathematics of the libraries of C (a return value, no pointers; errno aside) and Fortran, questions about Fortran's

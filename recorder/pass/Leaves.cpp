@@ -70,10 +70,21 @@ static Part partOf(StringRef Name) {
       .Default(Part::None);
 }
 
+/// Whether libstdc++ decides here when a hash table grows: a number in the table's policy is all that it changes.
+static bool decidesGrowth(StringRef Name) {
+  return Name.consume_front("_ZNKSt8__detail20_Prime_rehash_policy") &&
+         (Name == "14_M_need_rehashEmmm" || Name == "11_M_next_bktEm");
+}
+
 SmallVector<StoredPart, 2> storedParts(const CallBase &Call) {
   SmallVector<StoredPart, 2> Parts;
   const Function *Callee = Call.getCalledFunction();
-  if (!Callee || !Callee->isDeclaration() || Call.isNoBuiltin())
+  if (!Callee || !Callee->isDeclaration())
+    return Parts;
+  if (decidesGrowth(Callee->getName()) && Call.arg_size())
+    Parts.push_back(
+        {Call.getArgOperand(0), sizeof(float) + sizeof(int32_t) + sizeof(uint64_t)}); // with the load factor
+  if (Call.isNoBuiltin())
     return Parts;
   Part Stored = partOf(Callee->getName());
   if (Stored == Part::None || Call.arg_size() < 2 || !Call.getArgOperand(0)->getType()->isFloatingPointTy())

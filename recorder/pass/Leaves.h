@@ -14,7 +14,8 @@ bool isLeaf(llvm::StringRef Name);
 /// Whether `I` calls such a function of another unit, so that no record is made before it returns.
 bool callsLeaf(const llvm::Instruction &I);
 
-/// Where a call of mathematics (`modf`, `sincos`) stores a part of its result.
+/// Where a call of mathematics (`modf`, `sincos`) stores a part of its result, or one that decides when a hash table
+/// grows what it decided last.
 struct StoredPart {
   llvm::Value *Place;
   uint64_t Bytes;

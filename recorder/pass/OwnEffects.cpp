@@ -5,8 +5,21 @@
 
 namespace tracekit {
 
+bool isMathematics(llvm::StringRef Name) {
+  auto IsDouble = [](llvm::StringRef Of) {
+    return llvm::StringSwitch<bool>(Of)
+        .Cases("cabs", "carg", "cexp", "clog", "clog10", "cpow", "cproj", "csqrt", true)
+        .Cases("ccos", "csin", "ctan", "ccosh", "csinh", "ctanh", true)
+        .Cases("cacos", "casin", "catan", "cacosh", "casinh", "catanh", true)
+        .Cases("j0", "j1", "jn", "y0", "y1", "yn", true)
+        .Default(false);
+  };
+  return IsDouble(Name) || (Name.consume_back("f") && IsDouble(Name));
+}
+
 bool hasOwnEffects(llvm::StringRef Name) {
   return llvm::StringSwitch<bool>(Name)
+      .Case("_ZNSt3__112__next_primeEm", true) // libc++'s hash tables, of which all else is in headers
       .Cases("rand_r", "erand48", "nrand48", "jrand48", true)
       .Cases("strtod", "strtol", "strtoll", "strtoul", "strtoull", true)
       .Cases("sprintf", "snprintf", "vsprintf", "vsnprintf", true)

@@ -11,4 +11,7 @@ namespace tracekit {
 /// over.
 bool hasOwnEffects(llvm::StringRef Name);
 
+/// Whether a function of that name is mathematics that no list of LLVM's has: of complex numbers, and Bessel's.
+bool isMathematics(llvm::StringRef Name);
+
 } // namespace tracekit
