@@ -210,7 +210,7 @@ class VariableFlag(IntFlag):
     USED_AFTER = 1  # what the loop leaves in it may be used after the loop
     INDUCTION = 2  # an induction of the loop, which a phi carries; with SOURCE: the counter of a FOR_STATEMENT
     READ_FIRST = 4  # an iteration may read it before it has assigned it
-    SOMETIMES = 8  # an iteration may leave it, or a part of it, unassigned
+    SOMETIMES = 8  # an iteration may leave it, or a part of it, unassigned; of the counter: perhaps no iteration runs
     CALLEE = 16  # a function that is called in the loop uses it, too
     REACHED = 32  # the loop gives its address to a call, or may reach it through a pointer
     VARYING = 64  # an array or structure, of which the loop uses different parts at one place

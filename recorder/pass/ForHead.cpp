@@ -27,7 +27,8 @@ public:
     bool IsCanonical = isCanonical();
     bool HasTemporaries = any_of(
         Head, [](const BasicBlock *BB) { return any_of(*BB, [](const Instruction &I) { return isa<StoreInst>(I); }); });
-    return {Counter, IsCanonical, IsReached, IsReached ? ConstantStep : "", HasTemporaries};
+    return {Counter,       IsCanonical, IsReached, IsReached ? ConstantStep : "", IsCanonical && runsAlways(),
+            HasTemporaries};
   }
 
 private:
@@ -117,6 +118,29 @@ private:
     bool IsSigned =
         Basic && (Basic->getEncoding() == dwarf::DW_ATE_signed || Basic->getEncoding() == dwarf::DW_ATE_signed_char);
     return Basic && !IsSigned && !(StepsUp && isa<ConstantInt>(First));
+  }
+
+  /// Whether the loop's first test is known to hold: of a counter that begins with one constant, against another one.
+  bool runsAlways() const {
+    auto *Branch = cast<BranchInst>(TestBlock->getTerminator());
+    auto *Test = dyn_cast<ICmpInst>(Branch->getCondition());
+    std::optional<APInt> Left = Test ? atFirst(Test->getOperand(0)) : std::nullopt;
+    std::optional<APInt> Right = Test ? atFirst(Test->getOperand(1)) : std::nullopt;
+    return Left && Right &&
+           ICmpInst::compare(*Left, *Right, Test->getPredicate()) == L.contains(Branch->getSuccessor(0));
+  }
+
+  /// What a side of the test is before the first iteration, if that is a constant.
+  std::optional<APInt> atFirst(const Value *Side) const {
+    if (auto *Constant = dyn_cast<ConstantInt>(Side))
+      return Constant->getValue();
+    auto *Cast = dyn_cast<CastInst>(Side);
+    auto *Load = dyn_cast<LoadInst>(Cast ? Cast->getOperand(0) : Side);
+    auto *Begin = dyn_cast<ConstantInt>(First);
+    if (!Load || Load->getPointerOperand() != Counter || !Begin || (Cast && !isa<SExtInst, ZExtInst>(Cast)))
+      return std::nullopt;
+    unsigned Width = Side->getType()->getIntegerBitWidth();
+    return Cast && isa<SExtInst>(Cast) ? Begin->getValue().sext(Width) : Begin->getValue().zext(Width);
   }
 
   /// Whether there is another way out of the loop than its header's test, but for code that ends the program.

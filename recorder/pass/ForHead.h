@@ -12,6 +12,7 @@ struct ForHead {
   bool IsCanonical = false;    // and the rest is as OpenMP wants it, too
   bool IsReached = false;      // calls, or pointers made in the loop, may assign the counter: the source does not tell
   std::string Step;            // what each iteration adds to it, if that is a constant: "+3"
+  bool RunsAlways = false;     // the first test compares constants, and holds: an iteration runs
   bool HasTemporaries = false; // each test computes its bound anew, through variables without names: std::min(n, 2 * m)
 };
 

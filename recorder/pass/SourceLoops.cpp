@@ -126,7 +126,9 @@ private:
     bool CalledWrites = G && Text.Callees.Written.contains(G);
     // The address of a local variable that no call keeps is found by those calls alone that are given it.
     bool Reached = In.MayBeReached && (G || In.IsKept) && Text.mayReach(Variable);
-    if (!E.Writes && !CalledWrites && !(Reached && In.MayBeStored))
+    // Another file's variable, of which this one has the address, stays in memory: the run shows it without a row.
+    bool IsElsewhere = G && G->isDeclaration() && !G->isThreadLocal();
+    if (!E.Writes && !CalledWrites && (IsElsewhere || !Reached || !In.MayBeStored))
       return std::nullopt;
     const DIVariable *Declared = declarationOf(Variable);
     uint32_t Flags = G ? TK_VARIABLE_GLOBAL : 0;
@@ -145,6 +147,7 @@ private:
     Set(TK_VARIABLE_WHOLE, Declared && isWhole(Declared->getType()));
     Set(TK_VARIABLE_OTHER_SIGN, Declared && isComparedWithOtherSign(L, *Variable, Declared->getType()));
     if (Variable == Head.Counter) {
+      Set(TK_VARIABLE_SOMETIMES, !Head.RunsAlways);
       if (Head.IsReached)
         Flags = (Flags | TK_VARIABLE_REACHED) & ~TK_VARIABLE_LENT;
       Set(TK_VARIABLE_WATCHED, Flags & TK_VARIABLE_REACHED && L.getHeader()->getParent()->hasOptNone());

@@ -34,6 +34,10 @@ ATOMIC = ("+", "*", "&", "|", "^")
 """Operators of updates that `omp atomic` takes in C and C++, in every version."""
 
 
+NAMED = (*ATOMIC, "&&", "||", "min", "max")
+"""Operators of reductions that a clause has."""
+
+
 class ObjectClauses:
     """Names objects in clauses; raises NoDirective for those that no clause reaches."""
 
@@ -49,7 +53,7 @@ class ObjectClauses:
         kind = ObjectKind(int(self.profile.objects["kind"][step.object])) if step.object != NONE else ObjectKind.UNKNOWN
         shown = self.names.object(step.object)
         if kind not in (ObjectKind.GLOBAL, ObjectKind.STACK):
-            what = "a sum in" if step.kind == "reduction" else "a private copy of"
+            what = f"{self._result(step)} in" if step.kind == "reduction" else "a private copy of"
             memory = "heap memory" if kind == ObjectKind.HEAP else "such memory"
             raise NoDirective(f"no clause makes {what} {memory}; {self._by_hand(node, step)}")
         if kind == ObjectKind.STACK and self.uses.is_of_an_inlined_call(loop, step.object):
@@ -122,13 +126,21 @@ class ObjectClauses:
                     f"{place['file']}:{place['line']}"
                 )
 
+    def _result(self, step: Transformation) -> str:
+        """What a reduction makes, in words."""
+        operator = self.program.text(step.operator)
+        return {"min": "a minimum", "max": "a maximum"}.get(operator, "a sum" if operator in ATOMIC else "a reduction")
+
     def _by_hand(self, node: int, step: Transformation) -> str:
         """What to do about memory that no clause reaches."""
-        if step.kind != "reduction" or self.program.text(step.operator) not in ATOMIC:
-            return "do it by hand"
+        if step.kind != "reduction":
+            return "declare or allocate it inside the loop, or one for each thread"
         users = self.uses.users(node, step.object)
-        if self._is_one_place(node, users):
+        operator = self.program.text(step.operator)
+        if operator in NAMED and self._is_one_place(node, users):
             return LOCAL
+        if operator not in ATOMIC:
+            return "let each thread accumulate in memory of its own, and join these behind the loop"
         stores = users[np.isin(self.program.ops["kind"][users], (OpKind.STORE, OpKind.ATOMIC))]
         rows = (self.names.instruction(op) for op in stores.tolist())
         known = {(row["file"], row["line"], row["column"]) for row in rows if row["line"] and not row.get("nearby")}

@@ -74,7 +74,8 @@ class Directives:
         self._check_place(loop, is_summed=any(map(self._is_of_memory, judgement.transformations)))
         if in_source:
             self._check_source_head(loop)
-        else:
+        self._check_values(loop)
+        if not in_source:
             self._check_shape(loop)
             self.variables.add_optimised(loop, clauses)
         for step in judgement.transformations:
@@ -99,6 +100,8 @@ class Directives:
             raise NoDirective("`omp simd` stands before it; `omp parallel for simd` there gives threads a part each")
         for row in self.judge.source_variables.rows(loop):
             self.variables.check_pointee(row, is_summed=is_summed)
+
+    def _check_values(self, loop: int) -> None:
         if int(self.program.loops["flags"][loop]) & LoopFlag.LEAVES_VALUES:
             raise NoDirective("it leaves a value behind that no variable is known for")
 

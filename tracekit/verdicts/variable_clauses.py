@@ -53,6 +53,7 @@ class VariableClauses:
                 self._check_name(name, flags)
                 self._check_counter(loop, row, name, flags)
                 if flags & VariableFlag.USED_AFTER:
+                    self._check_left_counter(name, flags)
                     clauses.add("lastprivate", name)
             else:
                 self._check_uncopied(loop, row, name, flags)
@@ -156,6 +157,19 @@ class VariableClauses:
             raise NoDirective(
                 f"its body may assign the counter {name} through a pointer or in a called function, and the optimised "
                 "program does not show that; build with -O0"
+            )
+
+    @staticmethod
+    def _check_left_counter(name: str, flags: int) -> None:
+        """Raises NoDirective if a loop that leaves its counter to what follows may run no iteration.
+
+        The serial loop has set the counter then; clang's code for ``lastprivate`` has not (gcc's has), and OpenMP
+        promises nothing.
+        """
+        if flags & VariableFlag.SOMETIMES:
+            raise NoDirective(
+                f"the counter {name} may be read after the loop, and `lastprivate` does not set it if no iteration "
+                f"runs; count in a variable that the `for` declares, and compute {name} behind it"
             )
 
     def _check_copy(self, name: str, flags: int) -> None:
