@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 
 import tracekit
 from tests.naive.dependence import NaiveDependence
-from tests.naive.random_trace import write_walks
+from tests.naive.random_trace import write_random, write_walks
 from tracekit.contexts.kernels.streams import LEVELS
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
@@ -149,10 +150,15 @@ class ByInstruction(Module):
         return {"loads": state[0].tolist()}
 
 
-def profile(path: Path, module: Callable[..., Module], options: Any, workers: int, jobs: int) -> dict[str, Any]:
+def profile(
+    path: Path, module: Callable[..., Module], options: Any, workers: int, jobs: int, mixes: bool = False
+) -> dict[str, Any]:
     with tracekit.open(path) as trace:
         runner = CallbackRunner(module(trace.program, options), module.__name__, workers)
-        run(Replay(trace.reader, trace.program, batch=50, kept=KEPT).batches(), [runner], jobs)
+        replay = Replay(trace.reader, trace.program, batch=50, kept=KEPT)
+        if mixes:
+            replay.mix_streams()
+        run(replay.batches(), [runner], jobs)
         return runner.result()[0]
 
 
@@ -210,6 +216,18 @@ def test_callbacks_are_given_what_they_ask_for_by_any_number_of_workers(
     assert profile(path, Parts, NoOptions(), 3, 2) == parts
     loads = profile(path, ByInstruction, NoOptions(), 1, 1)
     assert profile(path, ByInstruction, NoOptions(), 3, 2) == loads
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32), streams=st.integers(2, 5))
+def test_mixed_batches_are_to_a_module_what_those_of_single_streams_are(
+    tmp_path_factory: Any, seed: int, streams: int
+) -> None:
+    path = tmp_path_factory.mktemp("t") / "trace.zst"
+    write_random(path, random.Random(seed), streams, broken=False, events=60)
+    alone = profile(path, Everything, Options(), 1, 1)
+    for workers, jobs in ((1, 1), (2, 1), (3, 2)):
+        assert profile(path, Everything, Options(), workers, jobs, mixes=True) == alone
 
 
 class Wrong(Module):
@@ -342,10 +360,13 @@ NO_MEMORY = "does not compile: callbacks run without memory management: .* make 
         (Resultless, r"failed: ZeroDivisionError: .*test_runner.py, line \d+: return \{\"rows\": 1 // "),
     ],
 )
-def test_mistakes_are_told_with_the_authors_line(module: type[Module], message: str, tmp_path: Path) -> None:
-    write_walks(tmp_path / "trace.zst", 1, 1)
+@pytest.mark.parametrize("mixes", [False, True])
+def test_mistakes_are_told_with_the_authors_line(
+    module: type[Module], message: str, mixes: bool, tmp_path: Path
+) -> None:
+    write_walks(tmp_path / "trace.zst", 1, 3)
     with pytest.raises(TracekitError, match=message) as caught:
-        profile(tmp_path / "trace.zst", module, NoOptions(), 1, 1)
+        profile(tmp_path / "trace.zst", module, NoOptions(), 1, 1, mixes)
     assert "\n" not in str(caught.value)
 
 

@@ -39,6 +39,8 @@ class Code(NamedTuple):
     is_tuple: bool
     loaded: Any
     """What keeps it in memory."""
+    address: int
+    """Where it is."""
 
     def room(self) -> Any:
         """Words for the result."""
@@ -82,7 +84,7 @@ class NativeKernel:
         results = code.room()
         problem = code.run(b"".join([words for _, words in described]), results)
         if problem:
-            _raise(problem)
+            raise_problem(problem)
         return code.result(results)
 
     def code_for(self, kinds: Hashable, arguments: Sequence[Any]) -> Code | None:
@@ -180,7 +182,7 @@ def _loaded(whole: bytes) -> Code | None:
         return None
     loaded = machine_code.Loaded(code, {}, [RUN])
     run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p, ctypes.c_void_p)(loaded.functions[RUN])
-    return Code(run, told_of["results"], told_of["is_tuple"], loaded)
+    return Code(run, told_of["results"], told_of["is_tuple"], loaded, loaded.functions[RUN])
 
 
 def _value(form: str, word: int) -> Any:
@@ -193,7 +195,8 @@ def _value(form: str, word: int) -> Any:
     return ctypes.c_double.from_buffer(ctypes.c_int64(word)).value
 
 
-def _raise(problem: int) -> None:
+def raise_problem(problem: int) -> None:
+    """Raise what a kernel's code returned in place of 0."""
     from tracekit.jit.exceptions import raise_at
 
     raise_at(problem)
@@ -234,7 +237,7 @@ class Caller:
                 return self._kernel(*arguments)
         problem = code.run(b"".join([words for _, words in known]), self._results)
         if problem:
-            _raise(problem)
+            raise_problem(problem)
         return code.result(self._results)
 
     def _find(self, arguments: Sequence[Any]) -> Code | None:

@@ -17,6 +17,7 @@ from tracekit.modules.declarations import declared
 from tracekit.modules.runner import SegmentRunner
 from tracekit.modules.selected import Selected
 from tracekit.modules.worker import Worker
+from tracekit.replay.selection import parts_of
 from tracekit.translation.kernels.translation import Translation
 
 
@@ -37,10 +38,11 @@ class WholeBatches:
 
     def feed(self, batch: EventBatch, worker: int) -> None:
         """See :class:`Runner`."""
-        wanted = self._declared[batch.kind]  # none of an empty batch
         with diagnostics.of_author(self.module, self.name):
-            if wanted.any():
-                self._take(batch if wanted.all() else Selected.of(batch, wanted))
+            for part in parts_of(batch):
+                wanted = self._declared[part.kind]  # none of an empty batch
+                if wanted.any():
+                    self._take(part if wanted.all() else Selected.of(part, wanted))
 
     def result(self) -> tuple[dict[str, Any], dict[str, int]]:
         """See :class:`Runner`."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from tracekit.containers.arena import check
@@ -18,10 +20,12 @@ from tracekit.modules.codegen import Plan, plan
 from tracekit.modules.contract import EventBatch, Module
 from tracekit.modules.declarations import declared
 from tracekit.modules.kernel_files import kernel_of
+from tracekit.modules.mixed import MixedFeeder
 from tracekit.modules.runner import SegmentRunner
 from tracekit.modules.selected import columns_of
 from tracekit.modules.worker import Worker
 from tracekit.physical.kernels.frames import Frames
+from tracekit.replay.selection import MixedBatch
 from tracekit.translation.groups import GroupTable
 from tracekit.translation.kernels.translation import Translation
 from tracekit.translation.translation import no_objects
@@ -81,9 +85,42 @@ class CallbackRunner:
         own = self._workers[worker]
         if not len(batch.kind):
             return
-        if self._run(own, self._levels(own, batch.stream, len(batch.kind)), batch, worker):
+        with self._blaming_callbacks():
+            if isinstance(batch, MixedBatch):
+                is_refused = self._feed_mixed(own, batch, worker)
+            else:
+                is_refused = self._run(own, batch, worker)
+        if is_refused:
             raise TracekitError(CLAIMS_TOO_MUCH)
         check(*own.arenas)
+
+    def _feed_mixed(self, own: Worker, batch: MixedBatch, worker: int) -> bool:
+        if own.mixed is None:
+            own.mixed = MixedFeeder(self.kernel)
+        is_refused = own.mixed.feed(batch, partial(self._arguments_of, own, batch, worker))
+        if is_refused is None:
+            return any(self._run(own, part, worker) for part in batch.parts())
+        return is_refused
+
+    def _run(self, own: Worker, batch: EventBatch, worker: int) -> bool:
+        caller = own.callers.get(batch.stream)
+        if caller is None:
+            caller = own.callers[batch.stream] = Caller(self.kernel)
+        return bool(caller(*self._arguments_of(own, batch, worker, batch.stream, len(batch.kind))))
+
+    @contextmanager
+    def _blaming_callbacks(self) -> Iterator[None]:
+        """Say of what goes wrong in the kernel which callback it is in."""
+        try:
+            yield
+        except Exception as error:
+            if type(error).__module__.startswith("numba."):
+                reason = diagnostics.of_compiler(self.plan.callbacks, error)
+                raise TracekitError(f"Module {self.name!r} does not compile: {reason}.") from None
+            raised = diagnostics.of_run(error)
+            if raised is None:
+                raise
+            raise TracekitError(f"Module {self.name!r} failed: {raised}.") from error
 
     def _levels(self, own: Worker, stream: int, events: int) -> Stream | None:
         if own.contexts is None:
@@ -99,27 +136,17 @@ class CallbackRunner:
         if own.contexts is not None:
             levels = next(iter(own.levels.values()), None) or empty_stream(0, len(own.contexts.tree.rows))
         if self.kernel.is_native:
-            self.kernel.native.begin(self._arguments(own, levels, batch, 0))
+            self.kernel.native.begin(self._arguments(own, levels, batch.stream, batch, 0))
 
-    def _arguments(self, own: Worker, levels: Stream | None, batch: EventBatch, worker: int) -> tuple[Any, ...]:
-        """Those of the kernel."""
+    def _arguments_of(self, own: Worker, batch: EventBatch, worker: int, stream: int, events: int) -> tuple[Any, ...]:
+        """The kernel's, with room for so many events of a stream."""
+        return self._arguments(own, self._levels(own, stream, events), stream, batch, worker)
+
+    def _arguments(
+        self, own: Worker, levels: Stream | None, stream: int, batch: EventBatch, worker: int
+    ) -> tuple[Any, ...]:
         share = (worker if self.workers > 1 else None, self.workers)
-        return own.given, own.contexts, levels, own.clock, batch.stream, *columns_of(batch), *share
-
-    def _run(self, own: Worker, levels: Stream | None, batch: EventBatch, worker: int) -> bool:
-        caller = own.callers.get(batch.stream)
-        if caller is None:
-            caller = own.callers[batch.stream] = Caller(self.kernel)
-        try:
-            return bool(caller(*self._arguments(own, levels, batch, worker)))
-        except Exception as error:
-            if type(error).__module__.startswith("numba."):
-                reason = diagnostics.of_compiler(self.plan.callbacks, error)
-                raise TracekitError(f"Module {self.name!r} does not compile: {reason}.") from None
-            raised = diagnostics.of_run(error)
-            if raised is None:
-                raise
-            raise TracekitError(f"Module {self.name!r} failed: {raised}.") from error
+        return own.given, own.contexts, levels, own.clock, stream, *columns_of(batch), *share
 
     def arguments(self, stream: int, events: int) -> tuple[Any, Any, Any, Any]:
         """State, contexts, levels and clock of the one worker, with room for so many events of a stream."""

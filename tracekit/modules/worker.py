@@ -13,6 +13,7 @@ from tracekit.contexts.kernels.streams import Stream
 from tracekit.contexts.kernels.tree import Contexts
 from tracekit.jit.native import Caller
 from tracekit.modules.address_services import given
+from tracekit.modules.mixed import MixedFeeder
 from tracekit.physical.kernels.frames import Frames
 from tracekit.translation.kernels.translation import Translation
 
@@ -30,6 +31,8 @@ class Worker:
         self.levels: dict[int, Stream] = {}
         self.callers: dict[int, Caller] = {}
         """By stream, so that those of streams that take turns are told what changes, and no more."""
+        self.mixed: MixedFeeder | None = None
+        """Of batches with several streams."""
         self.clock = np.zeros(1, np.int64)
         self.arenas = list(_arenas((state, contexts, translation)))
 

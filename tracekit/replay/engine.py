@@ -32,6 +32,7 @@ from tracekit.replay.selection import VALUE, Batch, EventSelection, by_name, fil
 from tracekit.replay.snapshot import Snapshot, Turn, live_objects
 from tracekit.replay.stream_states import restored, snapshot_of
 from tracekit.replay.template_cache import TemplateCache
+from tracekit.replay.turns import TurnTaker
 
 BATCH = 32_768
 """Events in a batch: 21 bytes each with all columns, so that a batch stays in L2 beside the kernels' own tables."""
@@ -68,7 +69,7 @@ class StreamReplay:
         self.source = source
         self.ids = np.empty(0, np.uint32)
         self.words = np.empty(0, np.uint64)
-        self.cursor = np.zeros(4, np.int64)
+        self.cursor = np.zeros(layouts.CURSOR, np.int64)
         self.before = 0  # records before those at hand
         self.end: int | None = None  # the record that it stops before, if there is one
         self.derive = Caller(derive)  # its own: of turns that come one after another its arguments stay the same
@@ -208,10 +209,18 @@ class Replay:
         """The snapshot that it begins at; None: the beginning of the trace."""
         self._stop = stop
         self._is_over = False
+        self._turns: TurnTaker | None = None
         self.delivered = 0
         """Events delivered so far."""
         if start is not None:
             self._go_on_from(start, source, program)
+
+    def mix_streams(self) -> None:
+        """Let batches hold events of several streams that take turns (:class:`MixedBatch`): of a whole trace, before
+        the first batch, and without compiled paths.
+        """
+        if len(self.streams) > 1:
+            self._turns = TurnTaker(self.streams)
 
     def batches(self, show_progress: bool = True) -> Generator[Batch, None, None]:
         """All events of the trace; see :class:`Batch`. `show_progress`: whether this is a step of progress.py."""
@@ -241,6 +250,23 @@ class Replay:
             if self._is_over:
                 return
             scheduler.add(stream)
+            if self._turns is not None:
+                yield from self._many_turns(self._turns, scheduler)
+        if self._turns is not None and self._turns.events:
+            yield self._batch(-1, self._turns.events)
+
+    def _many_turns(self, turns: TurnTaker, scheduler: Scheduler) -> Iterator[Batch]:
+        """Turns until one is needed that only the scheduler gives, or there are none."""
+        while True:
+            under_way = turns.take(scheduler, self._arguments)
+            if under_way is not None:
+                stream, limit = under_way
+                yield from self._run(stream, limit)
+                scheduler.add(stream)
+            elif turns.is_full:
+                yield self._batch(-1, turns.events)
+            else:
+                return
 
     def example(self) -> Batch:
         """A batch like those to come, whose rows mean nothing."""
@@ -305,9 +331,14 @@ class Replay:
         self.turn = Turn(self.turn.number + 1, stream.number, limit, self.turn.begun)
         if self._stop is not None and self._is_last_turn():
             stream.stop_before(next(then.records for then in self._stop.streams if then.number == stream.number))
+        if self._turns is not None:
+            self._turns.begin(stream)
         while True:
             status = self._replay(stream, self.turn.limit)
             events = int(stream.cursor[layouts.FILLED])
+            is_full = status == layouts.FULL
+            if self._turns is not None:
+                is_full |= self._turns.note(stream)
             stopping = status == layouts.TICKET
             if status == layouts.CREATED:
                 self.turn = replace(self.turn, limit=-1)  # the new thread's tickets count from now on
@@ -315,7 +346,7 @@ class Replay:
                 stopping = not stream.next_records()
                 self._is_over = stopping and self._is_last_turn()
                 self._look_at(stream)
-            if events and (stopping or status == layouts.FULL):
+            if events and (is_full or (stopping and self._turns is None)):
                 stream.cursor[layouts.FILLED] = 0
                 yield self._batch(stream.number, events)
             elif status == layouts.FULL:
@@ -361,6 +392,8 @@ class Replay:
     def _batch(self, stream: int, events: int) -> Batch:
         self.delivered += events
         batch = Batch(stream, filled(self.columns, events))
+        if self._turns is not None:
+            batch = self._turns.batch(batch)
         if self.kept > 1:
             self._handed_out.append(self.columns)
             is_full = len(self._handed_out) == self.kept

@@ -48,8 +48,7 @@ class Scheduler:
 
         It has no further turn before it is added again.
         """
-        for number in np.flatnonzero(self._is_asleep & self._created).tolist() if self._asleep else ():
-            self._wake(number)
+        self._wake_created()
         if not self._ready:  # every stream waits for a thread_create that is not in the trace: the tickets decide
             if not self._asleep:
                 return None
@@ -59,6 +58,23 @@ class Scheduler:
             return first, max(min((other.ticket for other in self._asleep.values()), default=NO_LIMIT), first.ticket)
         ticket, _, first = heapq.heappop(self._ready)
         return first, max(self._ready[0][0], ticket) if self._ready else NO_LIMIT
+
+    def take_all(self) -> list[StreamReplay]:
+        """All streams that may have a turn, in any order; those that still may are given back."""
+        self._wake_created()
+        streams = [stream for _, _, stream in self._ready]
+        self._ready.clear()
+        return streams
+
+    def give_back(self, streams: Iterable[StreamReplay]) -> None:
+        """These may have a turn, as they did when they were taken."""
+        for stream in streams:
+            heapq.heappush(self._ready, (stream.ticket, stream.number, stream))
+
+    def _wake_created(self) -> None:
+        """Threads that were created meanwhile need not wait any more."""
+        for number in np.flatnonzero(self._is_asleep & self._created).tolist() if self._asleep else ():
+            self._wake(number)
 
     def _wake(self, number: int) -> StreamReplay:
         self._is_asleep[number] = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -134,6 +134,26 @@ class Batch:
         return len(self.columns.kind)
 
 
+@dataclass(frozen=True)
+class MixedBatch(Batch):
+    """Events of several streams that take turns, in one set of columns; ``stream`` is -1."""
+
+    turns: NDArray[np.int64]
+    """(n, 2) i8: the stream of each turn, and how many events of the batch there are up to its last one."""
+
+    def parts(self) -> Iterator[Batch]:
+        """A batch for each turn."""
+        begin = 0
+        for stream, end in self.turns.tolist():
+            yield Batch(stream, _rows(self.columns, begin, end))
+            begin = end
+
+
+def parts_of(batch: Any) -> Iterator[Any]:
+    """The parts of a batch that are each of one stream: of most batches the batch itself."""
+    return batch.parts() if isinstance(batch, MixedBatch) else iter((batch,))
+
+
 def _present(column: Column | None, name: str) -> Column:
     if column is None:
         raise AttributeError(f"the column {name} was not asked for")
@@ -142,13 +162,24 @@ def _present(column: Column | None, name: str) -> Column:
 
 def filled(columns: Columns, events: int) -> Columns:
     """The first `events` rows, as views; `columns` are empty then."""
-    rows: dict[str, Any] = {
-        name: column[:events] for name in ("kind", VALUE, *COLUMNS) if (column := getattr(columns, name)) is not None
-    }
     if (wide := columns.wide) is not None:
         words = int(wide.filled[0])
         wide.filled[0] = 0
-        rows["wide"] = wide._replace(words=wide.words[:words], events=wide.events[:words])
+        columns = columns._replace(wide=wide._replace(words=wide.words[:words], events=wide.events[:words]))
+    return _rows(columns, 0, events)
+
+
+def _rows(columns: Columns, begin: int, end: int) -> Columns:
+    """Some rows, as views, with the values of more than eight bytes that are theirs."""
+    rows: dict[str, Any] = {
+        name: column[begin:end] for name in ("kind", VALUE, *COLUMNS) if (column := getattr(columns, name)) is not None
+    }
+    if (wide := columns.wide) is not None:
+        first, last = np.searchsorted(wide.events, (begin, end)).tolist()
+        events = wide.events[first:last]
+        rows["wide"] = wide._replace(
+            words=wide.words[first:last], events=events - np.uint32(begin) if begin else events
+        )
     return columns._replace(**rows)
 
 

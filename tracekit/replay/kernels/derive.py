@@ -55,6 +55,8 @@ from tracekit.replay.kernels.layouts import (
     LOST,
     MAY_START,
     NEED,
+    NEXT_EVENT,
+    NEXT_TICKET,
     NO_CALL,
     NO_FRAME,
     NO_PATH,
@@ -125,10 +127,11 @@ def _record(
         arity = tables.event_words[identity, 3]
         if arity < 0 or word + arity > len(words):
             return _give_up(stream, cursor, len(ids))
-        if tables.event_words[identity, 4] and np.int64(min(words[word], np.uint64(1 << 62))) > limit:
-            return TICKET
-        if identity == THREAD_START and not scalars[MAY_START]:
-            return TICKET
+        if tables.event_words[identity, 4]:
+            cursor[NEXT_EVENT] = identity
+            cursor[NEXT_TICKET] = min(words[word], np.uint64(1 << 62))
+            if cursor[NEXT_TICKET] > limit or (identity == THREAD_START and not scalars[MAY_START]):
+                return TICKET
         status = deliver(tables, stream, process, out, cursor, identity, words, word)
         if status == INPUT or status == CREATED:
             if identity == THREAD_START:

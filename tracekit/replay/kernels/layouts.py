@@ -372,11 +372,15 @@ class Columns(NamedTuple):
     """... stack_alloc or stack_free."""
 
 
-# Elements of the cursor, int64[4].
+# Elements of the cursor, int64.
 RECORD = 0  # the next record
 WORD = 1  # the next word
 FILLED = 2  # events in the columns
 NEED = 3  # the room, in events, that FULL asks for
+NEXT_EVENT = 4  # that of TICKET
+NEXT_TICKET = 5
+CURSOR = 6
+"""How many there are."""
 
 # What the kernel returns: why it stopped.
 INPUT = 0  # all records are used up
