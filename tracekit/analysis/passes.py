@@ -53,12 +53,14 @@ def prepare_modules(
     from tracekit.modules.scheduler import KEPT
     from tracekit.replay.compiled.cost_model import pays
     from tracekit.replay.engine import Replay
+    from tracekit.replay.turn_length import has_short_turns
     from tracekit.replay.window import Restriction
 
     restricted = restricted or Restriction(None, trace, program)
     is_costly = any(isinstance(module, Module) and module.compute_bound for module in modules.values())
     work = work_for(trace, program, modules.values())
-    alone = threads <= (1 if is_costly else ALONE) and restricted.window is None and pays(work)
+    takes_paths = restricted.window is None and pays(work) and not has_short_turns(trace, program)
+    alone = threads <= (1 if is_costly else ALONE) and takes_paths
     runners = divided(lambda: runners_of(modules, 1 if alone else threads))
     events = {event for runner in runners.values() for event in runner.columns}
     columns = {column for runner in runners.values() for columns in runner.columns.values() for column in columns}

@@ -32,6 +32,7 @@ def why_not_segmented(
     from tracekit.modules.contract import Module
     from tracekit.replay.recorded_windows import is_windowed
     from tracekit.replay.totals import trace_totals
+    from tracekit.replay.turn_length import has_short_turns
     from tracekit.segments.analysis import LEAST_ACCESSES, why_whole
 
     if segments == 1:
@@ -49,6 +50,8 @@ def why_not_segmented(
         return "Cutting it would cost more than these modules take"
     if trace_totals(trace, program)["accesses"] < LEAST_ACCESSES:
         return f"The trace has fewer than {LEAST_ACCESSES:,} accesses"
+    if has_short_turns(trace, program):
+        return "Threads hand over often"
     return None
 
 
