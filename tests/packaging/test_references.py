@@ -35,8 +35,9 @@ EXAMPLES = {
 ELSEWHERE = {
     "FIRST_MIN-OMP.cpp", "HJM_Securities.cpp",
     "HTContainer.h", "Solver.cc", "TDStretch.cpp", "bits/stl_algo.h", "bits/stl_vector.h", "common/trace_entry.h",
-    "deflate.c", "dht_demosaic.cpp", "dynmat.c", "fasttree.c", "inflate.c", "kmeans.c", "libimagequant.c", "ljumptab.h",
-    "mediancut.c", "misc_demosaic.cpp", "mpi.h", "omp-tools.h", "open.cpp", "par_coarsen.c", "phono3py.c",
+    "cpu_subroutines.cpp", "csf.c", "deflate.c", "dht_demosaic.cpp", "dynmat.c", "fasttree.c", "inflate.c",
+    "kautodiff.c", "kmeans.c", "libimagequant.c", "ljumptab.h",
+    "mediancut.c", "misc_demosaic.cpp", "mpi.h", "mttkrp.c", "omp-tools.h", "open.cpp", "par_coarsen.c", "phono3py.c",
     "pthread.h", "pzfft1d.c",
     "raw2image.cpp", "solver.c", "sqlite3.c", "src/utils/open.cpp", "stdio.h", "stdlib.h", "stream.c", "string.h",
     "util/decode_packet_trace.py", "zfft1d.c",
