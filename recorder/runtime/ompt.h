@@ -72,6 +72,9 @@ enum { OMPT_DISPATCH_SECTION = 2 };
 extern __thread uint64_t tk_taken;
 extern ompt_get_thread_data_t tk_thread_data;
 
+/* openmp_calls.c: where the task lies that the thread has allocated last, by a call that said so (`task_memory`). */
+extern __thread uintptr_t tk_last_task;
+
 /* Another tool that runs beside the recorder (openmp_tools.c): what teams and tasks keep for us, and for it. */
 struct tk_pair {
     uint64_t number;
@@ -85,14 +88,27 @@ void tk_initialize_other_tool(ompt_lookup_t lookup, int device, const uint8_t *o
 void tk_finalize_other_tool(void);
 void tk_number_data(ompt_data_t *data, uint64_t number);
 
+/* In the number of a task that has not begun: no call has said where its memory lies. */
+#define TK_UNKNOWN_MEMORY (1ull << 63)
+
 /* The number that we gave a team or a task; 0: none. */
 static inline uint64_t tk_number_of(const ompt_data_t *data)
 {
     if (!data)
         return 0;
     if (!tk_is_another_tool)
-        return data->value;
-    return data->ptr ? ((const struct tk_pair *)data->ptr)->number : 0;
+        return data->value & ~TK_UNKNOWN_MEMORY;
+    return data->ptr ? ((const struct tk_pair *)data->ptr)->number & ~TK_UNKNOWN_MEMORY : 0;
+}
+
+/* Whether the memory of a task is not known when it begins, as it does now. */
+static inline int tk_begins_in_unknown_memory(ompt_data_t *task)
+{
+    uint64_t *number = !tk_is_another_tool ? &task->value : task->ptr ? &((struct tk_pair *)task->ptr)->number : NULL;
+    if (!number || !(*number & TK_UNKNOWN_MEMORY))
+        return 0;
+    *number &= ~TK_UNKNOWN_MEMORY;
+    return 1;
 }
 
 static inline ompt_data_t *tk_theirs(const ompt_data_t *data)

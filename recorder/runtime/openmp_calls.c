@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 
 __thread uint64_t tk_taken;
+__thread uintptr_t tk_last_task;
 ompt_get_thread_data_t tk_thread_data;
 
 /* The runtime's own definition, also if only a library that was loaded later can see it. */
@@ -111,7 +112,9 @@ static void *new_memory(void *address, size_t size)
     void *name parameters; \
     TK_EXPORT void *name parameters \
     { \
-        return new_memory(RUNTIMES(name)(__VA_ARGS__), ((size + 7) & ~(size_t)7) + shared); \
+        void *task = RUNTIMES(name)(__VA_ARGS__); \
+        tk_last_task = (uintptr_t)task; \
+        return new_memory(task, ((size + 7) & ~(size_t)7) + shared); \
     }
 
 /* What is written into a task's memory before the task is there. */

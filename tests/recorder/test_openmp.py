@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,39 @@ def test_logical_tasks(tmp_path: Path) -> None:
             assert stream is None  # nobody has what another one has not given up
             held[found.words[2]] = found.stream
     assert not held and not events(trace, "lock") and not events(trace, "unlock")  # those of libomp itself
+
+
+COPIES = r"""
+    long list[64];
+    __attribute__((noinline)) void add(long *to, long by) { *to += by; }
+    int main(void)
+    {
+    #pragma omp parallel num_threads(2)
+    #pragma omp single
+        {
+            long local = 3;
+    #pragma omp taskloop grainsize(1) firstprivate(local)
+            for (int i = 0; i < 64; i++)
+                add(&local, i), add(&list[i], local);
+    #pragma omp task
+            add(&list[0], 1);
+        }
+        return 0;
+    }"""
+
+
+def test_memory_of_tasks_that_the_runtime_copies_is_new(tmp_path: Path) -> None:
+    """The tasks of a taskloop are made without a call that says where they lie, which is where others may have lain."""
+    run = record(tmp_path, build(tmp_path, COPIES, "-fopenmp", "-g"))
+    assert run.returncode == 0, run.stderr
+    found = events(tmp_path / "trace.zst", "task_create", "task_schedule", "task_memory")
+    assert sum(event.name == "task_create" for event in found) >= 65
+    new: Counter[str] = Counter()
+    for event, behind in pairwise(sorted(found, key=lambda event: event.stream)):
+        if event.name == "task_schedule" and event.words[1] == TaskStatus.SWITCH and event.stream == behind.stream:
+            new[behind.name] += 1
+            assert behind.name != "task_memory" or behind.words[2] >= 8
+    assert new["task_memory"] >= 64 and new["task_schedule"] >= 1
 
 
 OTHER_TOOL = r"""
