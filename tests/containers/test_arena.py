@@ -47,6 +47,19 @@ def test_dropped_arrays_are_unmapped() -> None:
     assert address_space() < before + (1 << 30)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is more address space, or less")
+def test_address_space_of_what_only_a_cycle_holds_is_taken_back() -> None:
+    """An error keeps what a failed analysis has reserved until Python looks for cycles."""
+    gc.disable()
+    try:
+        cycle: list[object] = [ar.reserve("u8", 1 << 43)]  # 64 of 128 TiB
+        cycle.append(cycle)
+        del cycle
+        assert ar.reserve("u8", 1 << 43, 1 << 40).size == 1 << 43
+    finally:
+        gc.enable()
+
+
 def test_no_address_space_is_an_error_in_one_sentence() -> None:
     with pytest.raises(TracekitError, match=r"^Ran out of memory: the system refuses [\d,]+ MiB of address space"):
         ar.reserve("u8", 1 << 56)

@@ -9,6 +9,7 @@ each batch, which raises TracekitError.
 from __future__ import annotations
 
 import ctypes
+import gc
 import mmap
 import os
 from typing import Any, Protocol
@@ -43,11 +44,16 @@ def reserve(dtype: npt.DTypeLike, rows: int, least: int | None = None) -> npt.ND
     """
     row = np.dtype(dtype)
     least = rows if least is None else least
+    collected = False
     while True:
         try:
             flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE
             return np.frombuffer(mmap.mmap(-1, max(rows * row.itemsize, 1), flags), row, rows)
         except (OSError, OverflowError, ValueError) as error:
+            if not collected:  # an analysis that failed is kept alive by its own error, with some of 128 TiB
+                gc.collect()
+                collected = True
+                continue
             if rows <= least:
                 raise TracekitError(
                     f"Ran out of memory: the system refuses {rows * row.itemsize >> 20:,} MiB of "
