@@ -21,7 +21,7 @@ int main(void)
 {
     for (int k = 0; k < 4; k++) {
         memset(mmap(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), k, 1 << 20);
-        usleep(30000);
+        usleep(250000);
     }
 }
 """

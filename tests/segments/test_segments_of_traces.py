@@ -23,6 +23,7 @@ from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.options import make_options
 from tracekit.modules.registry import load
 from tracekit.program.program import Program
+from tracekit.replay import turn_length
 from tracekit.replay.totals import trace_totals
 from tracekit.segments import analysis
 from tracekit.segments.analysis import SegmentedAnalysis
@@ -99,6 +100,7 @@ def test_threads_share_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_long_trace_is_cut_unless_something_speaks_against_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(analysis, "LEAST_ACCESSES", 1)
+    monkeypatch.setattr(turn_length, "SHORT", 0)
     said: list[str] = []
     options = {name: make_options(load(name).Options, {}) for name in ("camp", "reuse")}
     api.analyze_all(FIXTURE, {"camp": options["camp"]}, 2, said.append)
@@ -121,6 +123,10 @@ def test_a_long_trace_is_cut_unless_something_speaks_against_it(monkeypatch: pyt
         said.clear()
         api.analyze_all(FIXTURE, chosen, jobs, said.append, window, segments)
         assert said[0] == f"analysed as a whole: {why}."
+    monkeypatch.setattr(turn_length, "SHORT", 1 << 40)
+    said.clear()
+    api.analyze_all(FIXTURE, alone, 2, said.append)
+    assert said[0] == "analysed as a whole: Threads hand over often."
     monkeypatch.undo()
     said.clear()
     api.analyze_all(FIXTURE, alone, 2, said.append)

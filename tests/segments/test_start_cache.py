@@ -24,6 +24,7 @@ from tracekit.modules.contract import Module
 from tracekit.modules.options import make_options
 from tracekit.modules.registry import load
 from tracekit.program.program import Program
+from tracekit.replay import turn_length
 from tracekit.replay.engine import Replay
 from tracekit.segments import analysis, start_cache
 from tracekit.segments.ahead import PassAhead
@@ -154,6 +155,7 @@ def cache(monkeypatch: pytest.MonkeyPatch) -> Cache:
 
     monkeypatch.setattr(CallbackRunner, "feed", feed_slowly)
     monkeypatch.setattr(analysis, "LEAST_ACCESSES", 1)
+    monkeypatch.setattr(turn_length, "SHORT", 0)
     monkeypatch.setattr(SegmentedAnalysis.__init__, "__defaults__", (8, None))
     return Cache(monkeypatch)
 
