@@ -98,6 +98,7 @@ class MemoryErrors(Module):
     """Errors by kind, place and object; leaks by the place that allocated."""
 
     whole_because = "what is known of each byte goes on"
+    counts_iterations = False
     Options = MemoryErrorsOptions
 
     def state(self) -> State:

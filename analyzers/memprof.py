@@ -131,6 +131,7 @@ class Memprof(ObjectModule):
     Options = MemprofOptions
     tables = ("blocks",)
     whole_because = "the accesses of a block are counted until it ends"
+    counts_iterations = False
 
     def state(self) -> State:
         """No block."""

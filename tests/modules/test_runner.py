@@ -230,6 +230,25 @@ def test_mixed_batches_are_to_a_module_what_those_of_single_streams_are(
         assert profile(path, Everything, Options(), workers, jobs, mixes=True) == alone
 
 
+class Uncounted(Everything):
+    """Has no use for iterations."""
+
+    counts_iterations = False
+
+
+def test_contexts_and_levels_are_the_same_without_iterations(tmp_path: Path) -> None:
+    write_walks(tmp_path / "trace.zst", 3, 2)
+    counted, uncounted = (
+        profile(tmp_path / "trace.zst", module, Options(), 1, 1) for module in (Everything, Uncounted)
+    )
+    assert counted == uncounted and len(counted["contexts"]) > 1 and sum(counted["depths"][1:]) > 0
+    with tracekit.open(tmp_path / "trace.zst") as trace:
+        of_both, of_one = (
+            CallbackRunner(module(trace.program, Options()), "", 1).columns.keys() for module in (Everything, Uncounted)
+        )
+    assert of_both - of_one == {"loop_iteration"} and of_one < of_both
+
+
 class Wrong(Module):
     """Makes a mistake that only the compiler finds."""
 

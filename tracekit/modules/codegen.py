@@ -37,6 +37,7 @@ class Plan(NamedTuple):
     ranges: Mapping[str, Callable[..., Any]]  # those for many accesses (ranges.py), by name
     groups_by: str = "site"
     stack_objects: bool = False
+    counts_iterations: bool = True
 
     @property
     def translates(self) -> bool:
@@ -71,7 +72,8 @@ class Plan(NamedTuple):
             needed[name] = {column_of[parameter] for parameter in parameters if parameter in column_of}
         if self.keeps_contexts:
             for name in CONTEXT_EVENTS:
-                needed.setdefault(name, set()).update(("subject", "size"))
+                if name != "loop_iteration" or self.counts_iterations:
+                    needed.setdefault(name, set()).update(("subject", "size"))
             if "external_call" in needed:
                 needed["external_call"].add("subject")
         if self.translates:
@@ -116,6 +118,7 @@ def plan(module: Module) -> Plan:
         many,
         module.groups_by,
         module.stack_objects,
+        module.counts_iterations,
     )
 
 
@@ -291,7 +294,7 @@ def _ranges(made: Plan) -> str:
         if "time" in made.services:
             text += _PASSED
             names["passed"] = "passed"
-        lines = ["iterate_often(levels, count)"] if made.keeps_contexts else []
+        lines = ["iterate_often(levels, count)"] if made.keeps_contexts and made.counts_iterations else []
         if ranges.ITERATIONS in made.ranges:
             lines.append(_calling(made, ranges.ITERATIONS, _IN_RANGE))
         if lines:

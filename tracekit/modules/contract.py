@@ -254,6 +254,13 @@ class Module(Analysis, ABC):
     stack_objects: bool = False
     """Whether local variables are objects, too; if not, accesses to them are to unknown memory."""
 
+    counts_iterations: ClassVar[bool] = True
+    """Whether the module looks at iterations where it asks for ``context`` or ``levels``.
+
+    If not, contexts and levels are followed without ``loop_iteration``: ``self.contexts`` has no numbers of iterations,
+    ``levels`` no times of them, and replay does not make events of which a program has one for every few accesses.
+    """
+
     whole_because: str = ""
     """Why this module does not analyse a trace in segments; empty: it does, if :meth:`segments` returns how.
 
