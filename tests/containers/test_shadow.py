@@ -21,6 +21,7 @@ from tracekit.containers.kernels.shadow import (
     changing,
     first_of_two,
     only_row,
+    parts_of,
     reading,
     reading_range,
     turn_to,
@@ -81,12 +82,12 @@ def look(memory: Shadow, stream: int, address: int, size: int, found: Any) -> in
 def look_alone(memory: Shadow, stream: int, address: int, size: int, found: Any) -> int:
     """The same of the row that is the only one; 0 if there may be several."""
     turn_to(memory, stream)
-    row: Any = only_row(memory, address, size)
+    row, parts = only_row(memory, address, size)
     if row < 0:
         return 0
     found[0].number = memory.rows[row].number
     found[0].changes = memory.rows[row].changes
-    return 1
+    return 1 if parts_of(memory, row) == parts else -1
 
 
 @kernel

@@ -203,11 +203,15 @@ def read_word(memory: Any, address: Any, left: Any) -> Any:
 
 @inlined
 def only_row(memory: Any, address: Any, size: Any) -> Any:
-    """The row of bytes that have one alone, as most accesses of a program have; -1 if they may have several."""
+    """The row of bytes that have one alone, as most accesses of a program have, and log2 of the parts of its word.
+
+    The row is -1 if they may have several.
+    """
     first = address & 7
     word = word_of(page_of(memory, np.uint64(address) >> np.uint64(PAGE_BITS)), address)
-    low, high, _ = _span(memory, word, np.int64(memory.granules[np.uint64(word)]), first, size)
-    return low if low == high and size > 0 and first + size <= 8 else np.int64(-1)
+    granules = np.int64(memory.granules[np.uint64(word)])
+    low, high, _ = _span(memory, word, granules, first, size)
+    return (low if low == high and size > 0 and first + size <= 8 else np.int64(-1)), granules
 
 
 @inlined

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.containers.kernels.hash_table import HashTable, row_of
+from tracekit.containers.kernels.shadow import only_row
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.memory_errors.kernels.contents import Contents
 from tracekit.memory_errors.kernels.states import (
@@ -28,7 +29,7 @@ from tracekit.memory_errors.kernels.states import (
     copy,
     replace,
     run,
-    worst,
+    worst_of,
     write,
 )
 from tracekit.memory_errors.kernels.variables import Named, is_elsewhere
@@ -164,11 +165,12 @@ def access(state: Any, instruction: Any, address: Any, size: Any, context: Any, 
         return
     row = min(instruction, state.rules.size - 1)
     rules = state.rules[np.uint64(row)]
-    found = worst(state.states, address, size)
+    only, parts = only_row(state.states.words, address, size)
+    found = worst_of(state.states, only, address, size)
     if rules & (BULK | COPIES) or is_elsewhere(state.named, state.named.of_access[np.uint64(row)], address, size):
         look(state, row, rules, address, size, context, stream, store, found)
     elif found == UNWRITTEN and store:
-        write(state.states, address, size)
+        write(state.states, only, parts, address, size)
     elif found > UNWRITTEN or (found == UNWRITTEN and rules & DECIDES):
         look(state, row, rules, address, size, context, stream, store, found)
 

@@ -25,6 +25,7 @@ from tracekit.containers.kernels.shadow import (
     WORDS,
     Shadow,
     alike,
+    changing,
     first_of_two,
     only_row,
     page_of,
@@ -65,7 +66,13 @@ def _wide_state(states: Any, address: Any) -> Any:
 @inlined
 def worst(states: Any, address: Any, size: Any) -> Any:
     """The greatest state (int64) of `size` bytes, at least one."""
-    row = only_row(states.words, address, size)
+    row, _ = only_row(states.words, address, size)
+    return worst_of(states, row, address, size)
+
+
+@inlined
+def worst_of(states: Any, row: Any, address: Any, size: Any) -> Any:
+    """The same of bytes whose `only_row` is known."""
     if row >= 0:
         found = np.int64(states.words.rows[np.uint64(row)])
         least = found
@@ -187,8 +194,28 @@ def _spread(states: Any, address: Any) -> None:
 
 
 @inlined
-def write(states: Any, address: Any, size: Any) -> None:
-    """Note that the program writes `size` bytes of which UNWRITTEN is the greatest state."""
+def write(states: Any, row: Any, parts: Any, address: Any, size: Any) -> None:
+    """Note that the program writes `size` bytes of which UNWRITTEN is the greatest state.
+
+    `row`, `parts`: what `only_row` says of them.
+    """
+    if row < 0 or states.words.rows[np.uint64(row)] == UNKNOWN:  # then it is the granule that is unwritten
+        _write_several(states, address, size)
+    elif size << parts == 8:
+        states.words.rows[np.uint64(row)] = WRITTEN
+    else:
+        _write_part(states.words, address, size)
+
+
+@kernel
+def _write_part(words: Any, address: Any, size: Any) -> None:
+    """Divide the row that the bytes share with others."""
+    for row in changing(words, address, size):
+        words.rows[row] = WRITTEN
+
+
+@kernel
+def _write_several(states: States, address: Any, size: Any) -> None:
     least = np.int64(0)
     if size <= FEW:
         least = np.int64(UNWRITTEN)
