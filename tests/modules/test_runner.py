@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import re
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from hypothesis import strategies as st
 
 import tracekit
 from tests.naive.dependence import NaiveDependence
-from tests.naive.random_trace import write_random, write_walks
+from tests.naive.random_trace import write_walks
 from tracekit.contexts.kernels.streams import LEVELS
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
@@ -216,18 +215,6 @@ def test_callbacks_are_given_what_they_ask_for_by_any_number_of_workers(
     assert profile(path, Parts, NoOptions(), 3, 2) == parts
     loads = profile(path, ByInstruction, NoOptions(), 1, 1)
     assert profile(path, ByInstruction, NoOptions(), 3, 2) == loads
-
-
-@settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 2**32), streams=st.integers(2, 5))
-def test_mixed_batches_are_to_a_module_what_those_of_single_streams_are(
-    tmp_path_factory: Any, seed: int, streams: int
-) -> None:
-    path = tmp_path_factory.mktemp("t") / "trace.zst"
-    write_random(path, random.Random(seed), streams, broken=False, events=60)
-    alone = profile(path, Everything, Options(), 1, 1)
-    for workers, jobs in ((1, 1), (2, 1), (3, 2)):
-        assert profile(path, Everything, Options(), workers, jobs, mixes=True) == alone
 
 
 class Uncounted(Everything):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -19,11 +17,10 @@ from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, CODE, NONE
 from tracekit.formats.image import Base, BlockFlag, CallFlag, LoopFlag, OpFlag, OpKind
 from tracekit.program.program import Program
-from tracekit.replay import turns
 from tracekit.replay.engine import Replay, Violation, count_events
 from tracekit.replay.kernels.derive import derive
 from tracekit.replay.kernels.layouts import OBJECTS, PATIENCE
-from tracekit.replay.selection import GROUPS, Batch, parts_of
+from tracekit.replay.selection import GROUPS
 
 Record = tuple[int, list[int]]
 
@@ -189,32 +186,6 @@ def test_streams_keep_their_events_and_the_order_of_tickets(seed: int, count: in
     assert violations == []
     wanted = some_wanted(rng)
     assert specialised(made.program, streams, wanted) == selected(events, wanted)
-    check_mixed(made.program, streams, rng)
-
-
-def check_mixed(program: Program, streams: dict[int, list[Record]], rng: random.Random) -> None:
-    """Mixed batches hold the same events, with their values, in the same order, and no stream twice in a row."""
-    chunk, batch, kept = rng.choice((1, 7, 1000)), rng.choice((16, 64, 4096)), rng.choice((1, 3))
-    columns = WITH_VALUES if program.has_values else None
-    plain, mixing = (Replay(Records(streams, chunk), program, batch, columns=columns, kept=kept) for _ in range(2))
-    with mock.patch.object(turns, "MOST_TURNS", rng.choice((1, 2, 1000))):
-        mixing.mix_streams()
-        be_impatient(mixing, chunk)
-        mixed = [row for part in mixing.batches() for row in rows_of(part)]
-    assert mixed == [row for part in plain.batches() for row in rows_of(part)]
-    assert mixing.delivered == len(mixed)
-    assert mixing.violations() == plain.violations()
-
-
-def rows_of(batch: Batch) -> Iterator[tuple[int, ...]]:
-    """Stream, columns and value of each event of a batch."""
-    parts = list(parts_of(batch))
-    assert sum(map(len, parts)) == len(batch)
-    assert all(len(part) and part.stream != after.stream for part, after in pairwise(parts))
-    for part in parts:
-        columns = (getattr(part, name).tolist() for name in ("kind", "subject", "address", "size"))
-        values = [0] * len(part) if part.columns.value is None else part.values()
-        yield from zip([part.stream] * len(part), *columns, values)
 
 
 def retick(streams: dict[int, list[Record]], rng: random.Random) -> list[tuple[int, str]]:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tracekit.formats.events import CODE
 from tracekit.replay.engine import StreamReplay
-from tracekit.replay.scheduler import NO_LIMIT, Scheduler
+from tracekit.replay.kernels.turns import NO_LIMIT
+from tracekit.replay.scheduler import Scheduler
 
 START, OTHER = CODE["thread_start"], CODE["heap_free"]
 

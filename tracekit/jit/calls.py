@@ -23,7 +23,6 @@ RESULTS = 8
 
 # Words of an array among the arguments, from its first word on.
 ARRAY_ITEMS = 2
-ARRAY_ITEM_SIZE = 3
 ARRAY_ADDRESS = 4
 ARRAY_LENGTH = 5  # of one dimension
 

@@ -27,7 +27,9 @@ from tracekit.replay.compiled.compiler import CompiledPaths
 from tracekit.replay.kernels import heap, layouts
 from tracekit.replay.kernels.derive import derive
 from tracekit.replay.kernels.layouts import Columns
-from tracekit.replay.scheduler import NO_LIMIT, THREAD_START, Scheduler
+from tracekit.replay.kernels.recorded import THREAD_START
+from tracekit.replay.kernels.turns import NO_LIMIT
+from tracekit.replay.scheduler import Scheduler
 from tracekit.replay.selection import VALUE, Batch, EventSelection, by_name, filled
 from tracekit.replay.snapshot import Snapshot, Turn, live_objects
 from tracekit.replay.stream_states import restored, snapshot_of

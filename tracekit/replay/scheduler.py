@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.formats.events import CODE
+from tracekit.replay.kernels.recorded import THREAD_START
+from tracekit.replay.kernels.turns import NO_LIMIT
 
 if TYPE_CHECKING:
     from tracekit.replay.engine import StreamReplay
-
-NO_LIMIT = (1 << 62) + 1
-
-THREAD_START = CODE["thread_start"]
 
 
 class Scheduler:
