@@ -36,8 +36,11 @@ def append_five(a: Any, b: Any, c: Any, d: Any, e: Any, streams: Any) -> None:
         append(c, streams[2, number], False)
         append(d, streams[3, number], False)
         append(e, streams[4, number], False)
-    for grammar in (a, b, c, d, e):
-        flush(grammar)
+    flush(a)
+    flush(b)
+    flush(c)
+    flush(d)
+    flush(e)
 
 
 def streams_of(trace: str, most: int) -> Any:
