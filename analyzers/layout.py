@@ -246,7 +246,7 @@ DISPLAY = Display(
     columns={
         "structures": (
             "group:object type size array each also objects accesses visits in_order near lines fields "
-            "together apart unseen only_in_bulk unplaced holes advice"
+            "together apart unseen only_in_bulk open unplaced holes advice"
         ),
         "pools": "group:object type size visits in_order near bytes_saved",
         "clusters": "first.group:object first.type then.group:object then.type visits percent same_number",

@@ -252,6 +252,38 @@ def test_bit_fields_are_one_part() -> None:
     assert listed == [(0, 2), (2, 1), (3, 1)]  # code reads both bytes of flags at once, whichever flag is meant
 
 
+def test_an_array_of_open_length_stays_the_last() -> None:
+    """Behind a structure of 64 bytes, as many as a mask has bits, it has no byte in it; else what is left of it."""
+    made = structure({0b1001: 900, 0b0010: 100}, in_order=1000, array=True)
+    made["fields"].append(["items", "int[0]", 8 * 64, 0])
+    row = advised(made)
+    assert [(field["field"], field["size"]) for field in row["fields"]][-1] == ("items", 0)
+    assert (row["open"], row["unseen"], row["holes"]) == (["items"], ["c"], 0)
+    split = row["advice"][0]
+    assert (split["kind"], split["keep"], split["move"]) == ("split", ["a", "d", "items"], ["b", "c"])
+    assert untouched_text(row)[-1].endswith("behind 64 bytes is not looked at: items")
+    made = structure({0b1001: 900, 0b0010: 100}, in_order=1000, array=True)
+    made["fields"][3:] = [["items", "int[0]", 8 * 60, 0], ["d", "int", 8 * 56, 32]]
+    made["fields"].sort(key=lambda field: field[2])
+    row = advised(made)
+    assert [(field["field"], field["offset"], field["size"]) for field in row["fields"]][-2:] == [
+        ("d", 56, 4),
+        ("items", 60, 4),
+    ]
+    assert (row["open"], row["holes"]) == (["items"], 0)
+    for advice in row["advice"]:
+        assert advice.get("order", advice.get("keep"))[-1] == "items"
+
+
+def test_a_mark_inside_a_structure_has_no_bytes() -> None:
+    made = structure({0b0001: 10})
+    made["fields"].insert(1, ["mark", "char[0]", 64, 0])
+    row = advised(made)
+    listed = [(field["field"], field["offset"], field["size"]) for field in row["fields"]]
+    assert listed == [("a", 0, 8), ("mark", 8, 0), ("b", 8, 8), ("c", 16, 40), ("d", 56, 8)]
+    assert (row["open"], row["holes"]) == ([], 0)
+
+
 def test_a_long_list_of_fields_begins_with_the_first() -> None:
     flags = ", ".join(f"flag{bit}" for bit in range(20))
     row = {**advised(structure({0b0001: 10})), "only_in_bulk": [], "unseen": [flags, "second"]}

@@ -39,18 +39,20 @@ def parts_of(measured: Mapping[str, Any]) -> list[tuple[Part, int]]:
     parts: list[tuple[Part, int]] = []
     after_bits = False
     for name, type_name, offset, size in measured["fields"]:
-        first, last = offset // 8, max(offset + size - 1, offset) // 8
-        mask = ((1 << (last // cell + 1)) - 1) & ~((1 << (first // cell)) - 1)
-        new = Part(name, type_name, first, last - first + 1)
+        first, end = offset // 8, -(-(offset + size) // 8)
+        is_open = size == 0 and all(other + bits <= offset for _, _, other, bits in measured["fields"])
+        if is_open:
+            end = max(measured["size"], first)
+        mask = ((1 << -(-end // cell)) - 1) & ~((1 << (first // cell)) - 1) if end > first else 0
+        new = Part(name, type_name, first, end - first, is_open)
         has_bits = bool(offset % 8 or size % 8)
         end = parts[-1][0].offset + parts[-1][0].size if parts else 0
         if parts and (parts[-1][1] & mask or first < end or (has_bits and after_bits and first == end)):
             old, before = parts.pop()
             end = max(old.offset + old.size, first + new.size)
-            new, mask = (
-                Part(f"{old.name}, {name}", f"{old.type_name}, {type_name}", old.offset, end - old.offset),
-                mask | before,
-            )
+            names, types = f"{old.name}, {name}", f"{old.type_name}, {type_name}"
+            new = Part(names, types, old.offset, end - old.offset, old.is_open or is_open)
+            mask |= before
         parts.append((new, mask))
         after_bits = has_bits
     return parts
@@ -109,7 +111,9 @@ def advised(measured: Mapping[str, Any]) -> Json:
     visits = _Visits(measured)
     now = visits.now()
     fields = _fields(measured, visits)
-    untouched = [] if measured["also"] else [field for field in fields if field["visits"] == 0]
+    open_ended = [part.name for part in visits.parts if part.is_open]
+    idle = [field for field in fields if field["visits"] == 0 and field["field"] not in open_ended]
+    untouched = [] if measured["also"] else idle
     return {
         "group": measured["group"],
         "type": measured["type"],
@@ -128,6 +132,7 @@ def advised(measured: Mapping[str, Any]) -> Json:
         "apart": _apart(visits),
         "unseen": [field["field"] for field in untouched if not field["in_bulk"]],
         "only_in_bulk": [field["field"] for field in untouched if field["in_bulk"]],
+        "open": open_ended,
         "unplaced": measured["unplaced"],
         "holes": measured["size"] - sum(part.size for part in visits.parts) if measured["type"] else 0,
         "advice": [] if measured["also"] or measured.get("each") else _advice(visits, now),
@@ -146,7 +151,7 @@ def _fields(measured: Mapping[str, Any], visits: _Visits) -> list[Json]:
                 "size": part.size,
                 "loads": sum(measured["loads"][cell] for cell in numbers),
                 "stores": sum(measured["stores"][cell] for cell in numbers),
-                "in_bulk": max(measured["in_bulk"][cell] for cell in numbers),
+                "in_bulk": max((measured["in_bulk"][cell] for cell in numbers), default=0),
                 "visits": round(count),
                 "percent": _percent(count, visits.total),
             }
@@ -191,9 +196,12 @@ def _advice(visits: _Visits, now: float) -> list[Json]:
     """What would save lines, the most first; of one kind the best."""
     if len(visits.parts) < 2 or now <= 0:
         return []
-    hottest = np.argsort(-visits.of_part, kind="stable").tolist()
+    by_heat = np.argsort(-visits.of_part, kind="stable").tolist()
+    hottest = [part for part in by_heat if not visits.parts[part].is_open]
+    last = [part for part in by_heat if visits.parts[part].is_open]
     found = []
-    orders = [hottest, sorted(hottest, key=lambda part: (-visits.parts[part].alignment, hottest.index(part)))]
+    aligned = sorted(hottest, key=lambda part: (-visits.parts[part].alignment, hottest.index(part)))
+    orders = [hottest + last, aligned + last]
     best, size, order = min((*visits.in_sequence(order), order) for order in orders)
     if now - best >= WORTH * now:
         found.append(
@@ -202,7 +210,7 @@ def _advice(visits: _Visits, now: float) -> list[Json]:
     splits = []
     for kept in range(1, len(hottest)):
         if visits.of_part[hottest[kept]] < visits.of_part[hottest[kept - 1]]:
-            hot, cold = sorted(hottest[:kept]), sorted(hottest[kept:])
+            hot, cold = sorted(hottest[:kept] + last), sorted(hottest[kept:])
             splits.append((*visits.split(hot, cold), hot, cold))
     if splits:
         then, size, rest, hot, cold = min(splits)

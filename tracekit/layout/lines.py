@@ -30,6 +30,8 @@ class Part:
     type_name: str
     offset: int
     size: int
+    is_open: bool = False
+    """An array of open length, which stays the last: the bytes up to the structure's end are a part of it."""
 
     @property
     def alignment(self) -> int:

@@ -97,6 +97,11 @@ def untouched_text(row: Json) -> list[str]:
         lines.append(f"only in bulk (copies, memset, the library; how often): {listed}")
     if row["unseen"]:
         lines.append(f"no access recorded: {_listed(row['unseen'])}")
+    if row.get("open"):
+        listed = _listed(row["open"])
+        lines.append(
+            f"array of open length, of which what lies behind {row['size']:,} bytes is not looked at: {listed}"
+        )
     if row["unplaced"] and (row["only_in_bulk"] or row["unseen"] or row.get("advice")):
         accesses = counted(row["unplaced"], "access", "accesses")
         lines.append(
