@@ -108,6 +108,8 @@ static bool isPure(const CallBase &Call, LibFunc Library) {
   MemoryEffects Effects = Call.getMemoryEffects();
   if (Effects.doesNotAccessMemory() || onlyComputes(Call, Library))
     return true;
+  if (isa<IntrinsicInst>(Call) && touchesUnseenMemory(Call)) // neither the pass nor the runtime sees what it is given
+    return false;
   switch (Library) {
   case LibFunc_memcpy:
   case LibFunc_memmove:

@@ -28,6 +28,7 @@
 #include "PureCalls.h"
 #include "Resumes.h"
 #include "SourceLoops.h"
+#include "TargetVectors.h"
 #include "Twins.h"
 #include "Uses.h"
 
@@ -156,6 +157,7 @@ public:
   void instrument(Function &F, const TargetLibraryInfo &TLI, TypeBasedAAResult &ByType) {
     if (O.Threads)
       orderAtomics(F);
+    generaliseVectors(F);
     AllocaInst *Frame = prepare(F);
     DominatorTree DT(F);
     LoopInfo LI(DT);
