@@ -19,7 +19,7 @@ from tracekit.modules.contract import Module
 
 SETTING = "TRACEKIT_FINAL_STORES"
 """0: no analysis finds out first which stores are final; ``always``: each that looks at loads does (for tests)."""
-LONG_ENOUGH = 1 << 24
+LONG_ENOUGH = 1 << 23
 """Accesses of a trace from which on the pass is worth its kernels, where it is not in the cache."""
 MANY = 3
 """So many times as many loads as stores, or as records, make the history of loads longer than the pass."""
