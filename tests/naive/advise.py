@@ -43,13 +43,26 @@ def stages(scenario: Scenario, level: int) -> list[Stage]:
     }
     groups: list[list[frozenset[Node]]] = []
     left = set(parts)
+
+    def waits(part: frozenset[Node]) -> bool:
+        """Whether an iteration of the part needs what an earlier iteration of the last group did."""
+        return bool(groups) and any(is_carried(scenario, level, other, part, valid) for other in groups[-1])
+
     while left:
         parallel = bool(groups) and groups[-1][0] not in ordered
         ready = [part for part in left if not before[part] & left]
-        part = min(ready, key=lambda each: (each in useful, (each in ordered) == parallel, min(map(rank, each))))
+        part = min(
+            ready,
+            key=lambda each: (
+                each in useful,
+                (each in ordered) == parallel,
+                each not in ordered and waits(each),
+                min(map(rank, each)),
+            ),
+        )
         left.remove(part)
         if part in useful:
-            if parallel and part not in ordered:
+            if parallel and part not in ordered and not waits(part):
                 groups[-1].append(part)
             else:
                 groups.append([part])
@@ -88,13 +101,28 @@ def is_sequential(
         node in part and not scenario.ops[node[1]].pure and not scenario.ops[node[1]].allocates for node in calls
     ):
         return True
+    return is_carried(scenario, level, part, part, valid)
+
+
+def is_carried(
+    scenario: Scenario,
+    level: int,
+    source: frozenset[Node],
+    destination: frozenset[Node],
+    valid: list[tuple[Dependence, bool]],
+) -> bool:
+    """Does a dependence lead from one part to another, or the same, in a later iteration?"""
+    loop = scenario.contexts[level].loop
+    assert loop is not None
+    ops = [number for number, op in enumerate(scenario.ops) if scenario.inside(op.block, loop)]
+    calls = [("op", op) for op in ops if scenario.ops[op].kind == "call"]
     for each, inter in valid:
         if inter:
             ends = []
             for op, context in ((each.source, each.source_context), (each.destination, each.destination_context)):
                 place = place_of(scenario, op, context, level, ops)
                 ends.append(calls if place is None else [("op", place)])
-            if any(source in part and destination in part for source, destination in product(*ends)):
+            if any(first in source and second in destination for first, second in product(*ends)):
                 return True
     return False
 

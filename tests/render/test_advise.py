@@ -218,6 +218,14 @@ def test_exits_that_depend_on_the_same_have_all_their_lines_each() -> None:
     assert "later iterations cannot begin before" in " ".join(second.split())
 
 
+def test_where_all_stages_are_parallel_it_says_so() -> None:
+    stage = {"parallel": True, "lines": [], "calls": [], "values": [], "share": 50.0}
+    words = "None has to run in order"
+    assert words in text(row(1, 9, "pipeline", stages=[stage, stage]))
+    assert words not in text(row(1, 9, "pipeline", stages=[stage]))
+    assert words not in text(row(1, 9, "pipeline", stages=[stage, {**stage, "parallel": False}]))
+
+
 def test_where_only_the_end_is_in_the_way_stages_promise_nothing() -> None:
     stage = {"parallel": False, "lines": [{"file": "f.c", "line": 2}], "calls": [], "values": [], "share": 60.0}
     stages = [stage, {**stage, "parallel": True, "share": 40.0}]

@@ -46,6 +46,19 @@ def test_parallel_components_side_by_side_are_one_stage() -> None:
     assert found_stages(scenario, LOOP) == naive.stages(scenario, LOOP) == expected
 
 
+def test_parallel_components_with_a_carried_dependence_between_them_are_two_stages() -> None:
+    """a[i + 1] = b[i]; c[i] = a[i]: each is parallel, both together are not."""
+    scenario = loop("load", "store", "load", "store")
+    scenario.edges = [
+        ("register", ("phi", 0), ("branch", HEADER)),
+        ("register", ("op", 0), ("op", 1)),
+        ("register", ("op", 2), ("op", 3)),
+    ]
+    scenario.dependences = [flow("RAW", 1, 2, carried=True)]
+    expected = [(True, frozenset({0, 1}), frozenset()), (True, frozenset({2, 3}), frozenset())]
+    assert found_stages(scenario, LOOP) == naive.stages(scenario, LOOP) == expected
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.booleans().flatmap(lambda contexts: scenarios(contexts)))
 def test_stages_are_those_of_the_naive_reference(scenario: Scenario) -> None:

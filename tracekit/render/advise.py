@@ -429,6 +429,8 @@ def _stages(verdict: str, stages: Sequence[Json], unplaced: float, only_exits: b
             f"The heaviest stage in order makes {_share(most)} of its accesses: by them, at best "
             f"{100 / most:.1f} times as fast."
         )
+    elif len(stages) > 1 and all(stage["parallel"] for stage in stages):
+        lines.append("None has to run in order: as loops of their own, one after the other, all are parallel.")
     return lines
 
 

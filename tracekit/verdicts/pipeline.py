@@ -3,13 +3,14 @@
 A component is *sequential* if its own iterations depend on each other: a carried memory dependence or a recurrence of
 the loop lies inside, or the decision to leave, or calls whose unseen effects keep their order. All others are
 *parallel*: several workers may take their iterations (PS-DSWP). Sequential components are stages of their own, parallel
-ones that can stand side by side are one stage. Recipes are not applied.
+ones that can stand side by side are one stage, unless an iteration of one needs what an earlier iteration of the other
+did. Recipes are not applied.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -46,13 +47,14 @@ def stages(judge: Judge, node: int) -> list[Stage]:
     if whole is None or working_components(graph, whole) < 2:
         return []
     recurrences = judge.graphs.header_phis(int(judge.profile.nodes["loop"][node]), PhiKind.RECURRENCE)
-    ordered = _sequential(judge, view, graph, whole, recurrences)
+    carried = _carried(judge, view, graph, whole)
+    ordered = _sequential(judge, view, graph, whole, recurrences, carried)
     weight = _weights(judge, node, graph, whole)
     useful = np.zeros(whole.labels.max() + 1, np.bool_)
     useful[whole.labels[: graph.nodes.size][graph.works]] = True
     useful[whole.labels[_positions(graph, recurrences + judge.graphs.first_phi_node)]] = True
     made = []
-    for members in _groups(whole, ordered, useful):
+    for members in _groups(whole, carried, ordered, useful):
         inside = graph.nodes[np.isin(whole.labels[: graph.nodes.size], members)]
         phis = np.intersect1d(inside - judge.graphs.first_phi_node, recurrences)
         works = graph.nodes[graph.works & np.isin(whole.labels[: graph.nodes.size], members)]
@@ -71,17 +73,21 @@ def _positions(graph: LoopGraph, nodes: Indices) -> Indices:
     return np.searchsorted(graph.nodes, nodes)
 
 
-def _sequential(judge: Judge, view: LevelView, graph: LoopGraph, whole: WholeGraph, recurrences: Indices) -> Bools:
+def _carried(judge: Judge, view: LevelView, graph: LoopGraph, whole: WholeGraph) -> Indices:
+    """The components at both ends of memory dependences from an iteration to a later one: shape (2, dependences)."""
+    ends = [np.where(end == ANY_CALL, whole.some_call, _positions(graph, end)) for end in judge.levels.ends(view.node)]
+    return np.stack([whole.labels[end[view.carried]] for end in ends])
+
+
+def _sequential(
+    judge: Judge, view: LevelView, graph: LoopGraph, whole: WholeGraph, recurrences: Indices, carried: Indices
+) -> Bools:
     """Per component: must its iterations run one after another?"""
     result = np.zeros(whole.labels.max() + 1, np.bool_)
     result[whole.labels[_positions(graph, recurrences + judge.graphs.first_phi_node)]] = True
     result[whole.labels[graph.exits]] = True
     result[whole.labels[_positions(graph, judge.tied_calls(view.node))]] = True
-    tails, heads = (
-        np.where(ends == ANY_CALL, whole.some_call, _positions(graph, ends)) for ends in judge.levels.ends(view.node)
-    )
-    first, second = whole.labels[tails[view.carried]], whole.labels[heads[view.carried]]
-    result[first[first == second]] = True
+    result[carried[0][carried[0] == carried[1]]] = True
     return result
 
 
@@ -115,18 +121,18 @@ def _weights(judge: Judge, node: int, graph: LoopGraph, whole: WholeGraph) -> In
     return weight
 
 
-def _groups(whole: WholeGraph, ordered: Bools, useful: Bools) -> list[list[int]]:
-    """Components in topological order, neighbouring parallel ones together; of those that can be next the one of the
-    same kind as the last, then the one whose first node has the smallest number."""
+def _groups(whole: WholeGraph, carried: Indices, ordered: Bools, useful: Bools) -> list[list[int]]:
+    """Components in topological order, neighbouring parallel ones together that no carried dependence leads between.
+
+    Of those that can be next the one of the same kind as the last that can join it, of the same kind, or of any, and
+    of these the one whose first node has the smallest number.
+    """
     count = whole.labels.max() + 1
     first = np.full(count, whole.labels.size)
     np.minimum.at(first, whole.labels, np.arange(whole.labels.size))
-    edges = np.unique(np.stack([whole.labels[whole.tails], whole.labels[whole.heads]]), axis=1)
-    edges = edges[:, edges[0] != edges[1]]
-    missing = np.bincount(edges[1], minlength=count)
-    following: list[list[int]] = [[] for _ in range(count)]
-    for tail, head in edges.T.tolist():
-        following[tail].append(head)
+    following, missing = _followers(np.stack([whole.labels[whole.tails], whole.labels[whole.heads]]), count)
+    later, _ = _followers(carried, count)
+    apart_from = [-1] * count  # component: the last group that it waits for an earlier iteration of
     ready: tuple[list[tuple[int, int]], ...] = ([], [], [])  # heaps: of parallel, of sequential ones, of no use
     for component in np.flatnonzero(missing == 0).tolist():
         heappush(ready[_kind(component, ordered, useful)], (int(first[component]), component))
@@ -134,17 +140,31 @@ def _groups(whole: WholeGraph, ordered: Bools, useful: Bools) -> list[list[int]]
     while any(ready):
         parallel = bool(groups) and not ordered[groups[-1][0]]
         heap = next(ready[kind] for kind in ((2, 0, 1) if parallel else (2, 1, 0)) if ready[kind])
-        chosen = heappop(heap)[1]
+        joining = [each for each in heap if apart_from[each[1]] != len(groups) - 1] if heap is ready[0] else []
+        chosen = min(joining or heap)[1]
+        heap.remove((int(first[chosen]), chosen))
+        heapify(heap)
         if useful[chosen]:
-            if parallel and not ordered[chosen]:
+            if parallel and not ordered[chosen] and apart_from[chosen] != len(groups) - 1:
                 groups[-1].append(chosen)
             else:
                 groups.append([chosen])
+            for head in later[chosen]:
+                apart_from[head] = len(groups) - 1
         for head in following[chosen]:
             missing[head] -= 1
             if not missing[head]:
                 heappush(ready[_kind(head, ordered, useful)], (int(first[head]), head))
     return groups
+
+
+def _followers(edges: Indices, count: int) -> tuple[list[list[int]], Indices]:
+    """Of components, given the two ends of edges: which follow each, and how many each follows on."""
+    between = np.unique(edges[:, edges[0] != edges[1]], axis=1)
+    following: list[list[int]] = [[] for _ in range(count)]
+    for tail, head in between.T.tolist():
+        following[tail].append(head)
+    return following, np.bincount(between[1], minlength=count)
 
 
 def _kind(component: int, ordered: Bools, useful: Bools) -> int:
