@@ -374,3 +374,14 @@ def writing_range(memory: Any, address: Any, left: Any) -> Any:
             make_zero(memory.rows, row + done, same)  # what it was before it was divided says nothing
         done += same
     return row, row + words - 1, 8 * words
+
+
+@inlined
+def fill(memory: Any, address: Any, size: Any, value: Any) -> None:
+    """Set the rows of `size` bytes at `address` to a number, in a shadow whose metadata is one."""
+    done = np.int64(0)
+    while done < size:
+        first, last, taken = writing_range(memory, address + done, size - done)
+        for row in range(first, last + 1):
+            memory.rows[row] = value
+        done += taken

@@ -26,13 +26,13 @@ from tracekit.containers.kernels.shadow import (
     Shadow,
     alike,
     changing,
+    fill,
     first_of_two,
     only_row,
     page_of,
     reading,
     reading_range,
     writing,
-    writing_range,
 )
 from tracekit.jit.kernel import inlined, kernel
 
@@ -169,17 +169,7 @@ def _put(states: States, address: Any, size: Any, state: Any) -> None:
     if state == UNKNOWN:
         clear(states.words, address, size)
     else:
-        _fill(states.words, address, size, state)
-
-
-@inlined
-def _fill(words: Any, address: Any, size: Any, state: Any) -> None:
-    done = np.int64(0)
-    while done < size:
-        first, last, taken = writing_range(words, address + done, size - done)
-        for row in range(first, last + 1):
-            words.rows[row] = state
-        done += taken
+        fill(states.words, address, size, state)
 
 
 @inlined
@@ -190,7 +180,7 @@ def _spread(states: Any, address: Any) -> None:
         granule = granule_of(address)
         for row in writing(states.wide, granule << 3, 8):
             states.wide.rows[row] = 0
-        _fill(states.words, granule << WIDE_BITS, np.int64(1 << WIDE_BITS), state)
+        fill(states.words, granule << WIDE_BITS, np.int64(1 << WIDE_BITS), state)
 
 
 @inlined

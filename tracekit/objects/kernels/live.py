@@ -28,7 +28,7 @@ from tracekit.containers.kernels.arena import Arena, take
 from tracekit.containers.kernels.clearing import clear
 from tracekit.containers.kernels.granules import WIDE_BITS, set_wide, wide_at
 from tracekit.containers.kernels.hash_table import HashTable, row_of
-from tracekit.containers.kernels.shadow import Shadow, reading, writing
+from tracekit.containers.kernels.shadow import Shadow, fill, reading
 from tracekit.contexts.kernels.streams import FRAMES, LEAF_LEVEL, NO_CALL
 from tracekit.jit.kernel import inlined, kernel
 
@@ -261,8 +261,7 @@ def _assign(live: Any, address: Any, size: Any, value: Any) -> None:
     if ((address + (1 << WIDE_BITS) - 1) >> WIDE_BITS) < ((address + size) >> WIDE_BITS):
         _assign_wide(live, address, size, value)
     elif size > 0:
-        for row in writing(live.words, address, size):
-            live.words.rows[row] = value
+        fill(live.words, address, size, value)
 
 
 @kernel
@@ -271,13 +270,11 @@ def _assign_wide(live: Live, address: Any, size: Any, value: Any) -> None:
     first, behind = (address + (1 << WIDE_BITS) - 1) >> WIDE_BITS, (address + size) >> WIDE_BITS
     start, stop = first << WIDE_BITS, behind << WIDE_BITS
     if start > address:
-        for row in writing(live.words, address, start - address):
-            live.words.rows[row] = value
+        fill(live.words, address, start - address, value)
     clear(live.words, start, stop - start)
     set_wide(live.wide, live.control, first, behind, value)
     if address + size > stop:
-        for row in writing(live.words, stop, address + size - stop):
-            live.words.rows[row] = value
+        fill(live.words, stop, address + size - stop, value)
 
 
 # -- calls, for what happens less often than stack objects: code that is inlined everywhere is slow to compile -------
