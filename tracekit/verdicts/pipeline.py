@@ -10,7 +10,7 @@ did. Recipes are not applied.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import heapify, heappush
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -136,14 +136,19 @@ def _groups(whole: WholeGraph, carried: Indices, ordered: Bools, useful: Bools) 
     ready: tuple[list[tuple[int, int]], ...] = ([], [], [])  # heaps: of parallel, of sequential ones, of no use
     for component in np.flatnonzero(missing == 0).tolist():
         heappush(ready[_kind(component, ordered, useful)], (int(first[component]), component))
+    apart: list[tuple[int, int]] = []  # parallel ones that are ready, and cannot join the last group
     groups: list[list[int]] = []
-    while any(ready):
+    while any(ready) or apart:
         parallel = bool(groups) and not ordered[groups[-1][0]]
+        if parallel and not ready[2]:
+            while ready[0] and apart_from[ready[0][0][1]] == len(groups) - 1:
+                apart.append(heappop(ready[0]))
+            if not ready[0]:  # the first of them begins a group
+                ready[0].extend(apart)
+                heapify(ready[0])
+                apart.clear()
         heap = next(ready[kind] for kind in ((2, 0, 1) if parallel else (2, 1, 0)) if ready[kind])
-        joining = [each for each in heap if apart_from[each[1]] != len(groups) - 1] if heap is ready[0] else []
-        chosen = min(joining or heap)[1]
-        heap.remove((int(first[chosen]), chosen))
-        heapify(heap)
+        chosen = heappop(heap)[1]
         if useful[chosen]:
             if parallel and not ordered[chosen] and apart_from[chosen] != len(groups) - 1:
                 groups[-1].append(chosen)
