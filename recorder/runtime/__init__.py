@@ -50,6 +50,7 @@ _PRELOAD = (
     "interceptors_formats.c",
     "interceptors_values.c",
     "interceptors_files.c",
+    "interceptors_kernel.c",
     "interceptors_calls.c",
 )
 

@@ -26,14 +26,7 @@ static void each(void (*access)(const void *, size_t), const struct iovec *part,
 
 /* -- what orders ------------------------------------------------------------------------------ */
 
-/* What a descriptor leads to, in the place of an address: no address has this bit. */
-#define NO_ADDRESS (1ull << 63)
-#define ANY_SOCKET (NO_ADDRESS | 1)
-
-static uint64_t hashed(uint64_t first, uint64_t second)
-{
-    return NO_ADDRESS | 2 | (((first * 0x9e3779b97f4a7c15u) ^ second) * 0xbf58476d1ce4e5b9u) >> 4 << 2;
-}
+#define ANY_SOCKET (TK_NO_ADDRESS | 1)
 
 static unsigned port(const struct sockaddr_storage *end)
 {
@@ -53,46 +46,32 @@ static uint64_t socket_of(int fd)
         !port(&own) || !port(&peer))
         return ANY_SOCKET;
     unsigned one = port(&own), other = port(&peer);
-    return hashed(AF_INET, one < other ? one << 16 | other : other << 16 | one);
+    return tk_kernel_object(AF_INET, one < other ? one << 16 | other : other << 16 | one);
 }
 
-/* 0 if what is done with the descriptor orders nothing. Those of one eventfd have one number, unless it is dup'ed. */
-static uint64_t ordered_by(int fd)
+/* Those of one eventfd have one number, unless it is dup'ed. */
+uint64_t tk_descriptor_object(int fd)
 {
     struct stat status;
     int saved = errno;
     uint64_t object = 0;
     if (fstat(fd, &status) == 0) {
         if (S_ISFIFO(status.st_mode))
-            object = hashed(status.st_dev, status.st_ino);
+            object = tk_kernel_object(status.st_dev, status.st_ino);
         else if (S_ISSOCK(status.st_mode))
             object = socket_of(fd);
         else if ((status.st_mode & S_IFMT) == 0) /* an anonymous inode: all of them have one number */
-            object = hashed(0, (uint64_t)fd);
+            object = tk_kernel_object(0, (uint64_t)fd);
     }
     errno = saved;
     return object;
 }
 
-/* As long as there was one thread only, its creating others orders what it did. */
-static int orders(void)
+void tk_file_read(int fd)
 {
-    return tk_has_threads && tk_noting();
+    tk_kernel_acquire(tk_descriptor_object(fd));
+    tk_signals_read(fd);
 }
-
-static void release(uint64_t object)
-{
-    if (object)
-        tk_release(object, TK_SYNC_DESCRIPTOR);
-}
-
-static void acquire(uint64_t object)
-{
-    if (object)
-        tk_acquire(object, TK_SYNC_DESCRIPTOR);
-}
-
-#define ORDERS() (TK_BY_PROGRAM() && orders())
 
 /* -- reading, writing ------------------------------------------------------------------------- */
 
@@ -104,8 +83,8 @@ static void acquire(uint64_t object)
         type result = TK_REAL(name) arguments; \
         if (result >= 0) { \
             int saved = errno; \
-            if (ORDERS()) \
-                acquire(ordered_by(fd)); \
+            if (TK_ORDERS()) \
+                tk_file_read(fd); \
             if (result > 0 && TK_IS_RECORDED()) \
                 stores; \
             errno = saved; \
@@ -117,8 +96,8 @@ static void acquire(uint64_t object)
     TK_EXPORT type name parameters \
     { \
         TK_USE_FILE(fd); \
-        if (ORDERS()) \
-            release(ordered_by(fd)); \
+        if (TK_ORDERS()) \
+            tk_kernel_release(tk_descriptor_object(fd)); \
         type result = TK_REAL(name) arguments; \
         if (result > 0 && TK_IS_RECORDED()) { \
             int saved = errno; \
@@ -168,8 +147,8 @@ WRAP_OUTPUT(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags),
 TK_EXPORT int connect(int fd, const struct sockaddr *to, socklen_t bytes)
 {
     TK_USE_FILE(fd);
-    if (ORDERS())
-        release(ANY_SOCKET);
+    if (TK_ORDERS())
+        tk_kernel_release(ANY_SOCKET);
     return TK_REAL(connect)(fd, to, bytes);
 }
 
@@ -178,8 +157,8 @@ TK_EXPORT int connect(int fd, const struct sockaddr *to, socklen_t bytes)
     { \
         TK_USE_FILE(fd); \
         int result = TK_REAL(name)(__VA_ARGS__); \
-        if (result >= 0 && ORDERS()) \
-            acquire(ANY_SOCKET); \
+        if (result >= 0 && TK_ORDERS()) \
+            tk_kernel_acquire(ANY_SOCKET); \
         if (result >= 0) \
             TK_BEGIN_FILE(result); \
         return result; \
@@ -193,8 +172,10 @@ WRAP_ACCEPT(accept4, (int fd, struct sockaddr *restrict from, socklen_t *restric
 
 TK_EXPORT int close(int fd)
 {
-    if (ORDERS())
-        release(ordered_by(fd));
+    if (TK_ORDERS()) {
+        tk_kernel_release(tk_descriptor_object(fd));
+        tk_file_closed(fd);
+    }
     TK_END_FILE(fd);
     return TK_REAL(close)(fd);
 }
@@ -202,16 +183,16 @@ TK_EXPORT int close(int fd)
 TK_EXPORT int shutdown(int fd, int how)
 {
     TK_USE_FILE(fd);
-    if (ORDERS())
-        release(ordered_by(fd));
+    if (TK_ORDERS())
+        tk_kernel_release(tk_descriptor_object(fd));
     return TK_REAL(shutdown)(fd, how);
 }
 
 TK_EXPORT int eventfd_write(int fd, eventfd_t value)
 {
     TK_USE_FILE(fd);
-    if (ORDERS())
-        release(ordered_by(fd));
+    if (TK_ORDERS())
+        tk_kernel_release(tk_descriptor_object(fd));
     return TK_REAL(eventfd_write)(fd, value);
 }
 
@@ -219,8 +200,8 @@ TK_EXPORT int eventfd_read(int fd, eventfd_t *value)
 {
     TK_USE_FILE(fd);
     int result = TK_REAL(eventfd_read)(fd, value);
-    if (result == 0 && ORDERS())
-        acquire(ordered_by(fd));
+    if (result == 0 && TK_ORDERS())
+        tk_kernel_acquire(tk_descriptor_object(fd));
     if (result == 0 && TK_IS_RECORDED())
         tk_library_store(value, sizeof *value);
     return result;
@@ -231,8 +212,8 @@ TK_EXPORT int epoll_ctl(int fd, int operation, int watched, struct epoll_event *
 {
     TK_USE_FILE(fd);
     TK_USE_FILE(watched);
-    if (ORDERS())
-        release(ordered_by(fd));
+    if (TK_ORDERS())
+        tk_kernel_release(tk_descriptor_object(fd));
     return TK_REAL(epoll_ctl)(fd, operation, watched, event);
 }
 

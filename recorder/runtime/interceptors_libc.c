@@ -11,18 +11,21 @@
 /* -- files ---------------------------------------------------------------------------------- */
 
 TK_WRAP(size_t, fread, (void *buffer, size_t size, size_t count, FILE *file), (buffer, size, count, file),
+        tk_stream_read(file);
         tk_library_store(buffer, result *size))
 TK_WRAP(size_t, fwrite, (const void *buffer, size_t size, size_t count, FILE *file), (buffer, size, count, file),
         tk_library_load(buffer, result *size))
-TK_WRAP(char *, fgets, (char *buffer, int size, FILE *file), (buffer, size, file),
+TK_WRAP(char *, fgets, (char *buffer, int size, FILE *file), (buffer, size, file), tk_stream_read(file);
         if (result) tk_library_store(buffer, tk_span(buffer, (size_t)size)))
 TK_WRAP(ssize_t, getdelim, (char **line, size_t *size, int delimiter, FILE *file), (line, size, delimiter, file),
+        tk_stream_read(file);
         if (result >= 0) tk_library_store(*line, (size_t)result + 1))
 /* What glibc's header makes of getline. */
 ssize_t __getdelim(char **line, size_t *size, int delimiter, FILE *file);
 TK_WRAP(ssize_t, __getdelim, (char **line, size_t *size, int delimiter, FILE *file), (line, size, delimiter, file),
+        tk_stream_read(file);
         if (result >= 0) tk_library_store(*line, (size_t)result + 1))
-TK_WRAP(ssize_t, getline, (char **line, size_t *size, FILE *file), (line, size, file),
+TK_WRAP(ssize_t, getline, (char **line, size_t *size, FILE *file), (line, size, file), tk_stream_read(file);
         if (result >= 0) tk_library_store(*line, (size_t)result + 1))
 TK_WRAP_BEFORE(int, fputs, (const char *string, FILE *file), (string, file), tk_string_load(string))
 TK_WRAP_BEFORE(int, puts, (const char *string), (string), tk_string_load(string))
@@ -136,9 +139,11 @@ TK_WRAP_BEFORE(char *, __strcat_chk, (char *to, const char *from, size_t room), 
 TK_WRAP_BEFORE(char *, __strncat_chk, (char *to, const char *from, size_t limit, size_t room), (to, from, limit, room),
                append(to, from, limit))
 TK_WRAP(char *, __fgets_chk, (char *buffer, size_t room, int size, FILE *file), (buffer, room, size, file),
+        tk_stream_read(file);
         if (result) tk_library_store(buffer, tk_span(buffer, (size_t)size)))
 TK_WRAP(size_t, __fread_chk, (void *buffer, size_t room, size_t size, size_t count, FILE *file),
-        (buffer, room, size, count, file), tk_library_store(buffer, result *size))
+        (buffer, room, size, count, file), tk_stream_read(file);
+        tk_library_store(buffer, result *size))
 /* -- sorting ---------------------------------------------------------------------------------- */
 
 /* Before the comparisons run, the array is read; when they are done, it is written. */

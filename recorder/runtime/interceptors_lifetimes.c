@@ -152,6 +152,10 @@ TK_EXPORT int fclose(FILE *stream)
 {
     if (tk_has_threads && stream) {
         int fd = fileno_unlocked(stream);
+        if (fd >= 0 && TK_ORDERS()) {
+            tk_kernel_release(tk_descriptor_object(fd));
+            tk_file_closed(fd);
+        }
         if (fd >= 0)
             TK_END_FILE(fd);
     }

@@ -4,6 +4,7 @@
 
 #include "preload.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 /* Append an event to the thread's stream; its code becomes visible last, so a killed process leaves whole records. */
@@ -94,6 +95,39 @@ static inline void tk_end_file(int fd, const void *caller)
 #define TK_USE_FILE(fd) TK_ON_RESOURCE(tk_use, TK_DESCRIPTOR(fd))
 #define TK_BEGIN_FILE(fd) TK_ON_RESOURCE(tk_begin_file, fd)
 #define TK_END_FILE(fd) TK_ON_RESOURCE(tk_end_file, fd)
+
+/* What the kernel orders threads by (a pipe, a signal, a message queue), in the place of an address: no address has
+ * this bit. */
+#define TK_NO_ADDRESS (1ull << 63)
+
+static inline uint64_t tk_kernel_object(uint64_t first, uint64_t second)
+{
+    return TK_NO_ADDRESS | 2 | (((first * 0x9e3779b97f4a7c15u) ^ second) * 0xbf58476d1ce4e5b9u) >> 4 << 2;
+}
+
+/* interceptors_files.c: what a descriptor leads to; 0 if what is done with it orders nothing. */
+uint64_t tk_descriptor_object(int fd);
+void tk_file_read(int fd);
+
+/* interceptors_kernel.c */
+void tk_signals_read(int fd);
+void tk_file_closed(int fd);
+void tk_stream_read(FILE *stream);
+
+static inline void tk_kernel_release(uint64_t object)
+{
+    if (object)
+        tk_release(object, TK_SYNC_DESCRIPTOR);
+}
+
+static inline void tk_kernel_acquire(uint64_t object)
+{
+    if (object)
+        tk_acquire(object, TK_SYNC_DESCRIPTOR);
+}
+
+/* As long as there was one thread only, its creating others orders what it did. */
+#define TK_ORDERS() (TK_BY_PROGRAM() && tk_has_threads && tk_noting())
 
 /* Whether the call of an interposed function is recorded. In a static program the C library calls some before there are
  * threads, and that is asked first. */

@@ -30,6 +30,7 @@ PROGRAMS = {
     "outside": "outside.cpp",
     "order": "order.c",
     "descriptors": "descriptors.c",
+    "kernel": "kernel.c",
     "lifetimes": "lifetimes.c",
     "memory": "memory.c",
     "atomics": "atomics.c",
