@@ -219,3 +219,32 @@ def line_counts(trace: Trace, blocks: Counter[int]) -> dict[tuple[str, int], int
             path = trace.text(trace.unit_of["sources"][source], tables["sources"][source]["path"])
             counts[path.rpartition("/")[2], line] += count
     return dict(counts)
+
+
+def path_steps(trace: Trace, blocks: tuple[int, ...]) -> list[tuple[int, str, int]]:
+    """The lines of blocks that have any: in their function's text; of inlined code, the function and the line there."""
+    tables = trace.tables
+    steps: list[tuple[int, str, int]] = []
+    for block in blocks:
+        beside = [row["location"] for row in tables["lines"] if row["block"] == block]
+        for location in (tables["blocks"][block]["location"], *beside):
+            if location == NONE or not tables["locations"][location]["line"]:
+                continue
+            chain = [location]
+            while tables["locations"][chain[-1]]["inlined_at"] != NONE:
+                chain.append(tables["locations"][chain[-1]]["inlined_at"])
+            users = (row for row in chain if not _is_of_system(trace, tables["locations"][row]["source"]))
+            inner, line = next(users, chain[-1]), tables["locations"][chain[-1]]["line"]
+            step = (line, "", 0)
+            if inner != chain[-1] and tables["locations"][inner]["line"]:
+                function = trace.text(trace.unit_of["locations"][inner], tables["locations"][inner]["function"])
+                step = (line, function, tables["locations"][inner]["line"])
+            if steps[-1:] != [step]:
+                steps.append(step)
+    return steps
+
+
+def _is_of_system(trace: Trace, source: int) -> bool:
+    if source == NONE:
+        return True
+    return trace.text(trace.unit_of["sources"][source], trace.tables["sources"][source]["path"]).startswith("/usr/")

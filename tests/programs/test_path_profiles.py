@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import tracekit
-from tests.naive.paths import Paths, line_counts
+from tests.naive.paths import Paths, line_counts, path_steps
 from tests.naive.reader import read
 from tests.needs import clang_folder, needs
 from tests.paths.test_paths import assert_naive, counted_records
-from tests.programs.running import FIXTURES, Recording, compile_program, run_here
+from tests.programs.running import FIXTURES, Recording, compile_program, record, run_here
 from tracekit.paths.lines import Lines
 
 SOURCE = FIXTURES / "path_table.c"
@@ -100,13 +100,58 @@ def test_fixtures_give_the_naive_paths(name: str, level: int, recording: Callabl
         ]
     with tracekit.open(recording(name, level).trace) as trace:
         sums = counted_records(trace.program, naive.streams)
-        lines = Lines(trace.program).counts(sums.block_counts())
+        shown = Lines(trace.program)
+        lines = shown.counts(sums.block_counts())
     assert len(sums.paths()) > 3
+    for path in sums.paths():
+        steps = path_steps(naive, path.blocks)
+        assert not steps or shown.of_blocks(path.blocks) == steps
     paths = Paths(naive)
     assert_naive(sums, paths)
     assert {(row["file"].rpartition("/")[2], row["line"]): row["count"] for row in lines} == line_counts(
         naive, paths.blocks
     )
+
+
+INLINED = """#include <algorithm>
+static volatile int odd, even;
+static int count(int at)
+{
+    if (at & 1)
+        odd = odd + 1;
+    else
+        even = even + 1;
+    return at;
+}
+static int both(int at)
+{
+    return count(at) + std::max<volatile int>(odd, at);
+}
+__attribute__((noinline)) int walk(int at)
+{
+    odd = at;
+    return both(at);
+}
+int main()
+{
+    return walk(3) + walk(4) == 0;
+}
+"""
+
+
+def test_lines_of_inlined_functions_stand_behind_their_call(tmp_path: Path) -> None:
+    """The two walks differ there alone. Of what stands in a system's file the line around it is named."""
+    (tmp_path / "app.cpp").write_text(INLINED)
+    program = compile_program([tmp_path / "app.cpp"], tmp_path / "app", ["-g", "-O1"], instrumented=True)
+    result = tracekit.analyze(record(program).trace, "paths").result
+    walks = [row["path"] for row in result["paths"] if row["path"]["function"] == "walk(int)"]
+    assert {walk["name"] for walk in walks} == {"17, 18 (count 5-6; both 13)", "17, 18 (count 5, 8; both 13)"}
+    assert all(walk["lines"] == [17, 18] for walk in walks)
+    both = {"line": 18, "function": "both(int)", "lines": [13]}
+    counts = [{"line": 18, "function": "count(int)", "lines": lines} for lines in ([5, 6], [5, 8])]
+    assert sorted((walk["inlined"] for walk in walks), key=str) == [[count, both] for count in counts]
+    edges = {row["edge"]["name"] for row in result["edges"] if row["edge"]["function"] == "walk(int)"}
+    assert {"18 (count 5) to 18 (count 6)", "18 (count 8) to 18 (both 13)"} <= edges
 
 
 EXPLAINED = {

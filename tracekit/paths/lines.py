@@ -6,9 +6,10 @@ function, compiled several times or inlined, add up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from tracekit.formats.events import NONE
 from tracekit.formats.image import OpKind
 from tracekit.program.nearest import Nearest
 from tracekit.program.program import Program
+from tracekit.program.sources import is_system
+from tracekit.program.symbols import shorter_names
 
 I8 = NDArray[np.int64]
 
@@ -25,6 +28,17 @@ RUNS = (OpKind.LOAD, OpKind.STORE, OpKind.ATOMIC, OpKind.COPY_FROM, OpKind.COPY_
 
 INLINING_LIMIT = 256
 """A damaged table could hold a cycle."""
+
+
+class Step(NamedTuple):
+    """A line that runs, in the text of the function; of code that was inlined there, also the line in that."""
+
+    line: int
+    """Of the function's own text: the call, of inlined code."""
+    function: str = ""
+    """That was inlined; of the system's, the one around it that is not. Empty: the line is the function's own."""
+    inner: int = 0
+    """The line in that."""
 
 
 class Lines:
@@ -74,33 +88,50 @@ class Lines:
         return found
 
     @cached_property
-    def _by_block(self) -> Mapping[int, list[int]]:
-        """The lines of each block in its function's own text, without repetitions side by side."""
+    def _users(self) -> I8:
+        """For each row of ``locations`` the first of itself and those it was inlined at that is in no system's file."""
+        inlined = self.program.locations["inlined_at"].astype(np.int64)
+        hidden = np.array([*map(is_system, self.program.source_names.names), True])
+        source = np.minimum(self.program.locations["source"].astype(np.int64), len(hidden) - 1)
+        found = np.arange(len(inlined))
+        for _ in range(INLINING_LIMIT):
+            leaves = hidden[source[found]] & (inlined[found] != NONE)
+            if not leaves.any():
+                break
+            found = np.where(leaves, np.where(leaves, inlined[found], 0), found)
+        return found
+
+    def _step(self, location: int) -> Step:
+        rows, outer, inner = self.program.locations, self._outermost[location], self._users[location]
+        line = int(rows["line"][outer])
+        if inner == outer or not rows["line"][inner]:
+            return Step(line)
+        return Step(line, self.program.text(int(rows["function"][inner])), int(rows["line"][inner]))
+
+    @cached_property
+    def _by_block(self) -> Mapping[int, list[Step]]:
+        """The lines of each block, without repetitions side by side."""
         block, location = self._places
-        line = self.program.locations["line"][self._outermost[location]]
-        by_block: dict[int, list[int]] = {}
-        for number, shown in zip(block.tolist(), line.tolist()):
-            lines = by_block.setdefault(number, [])
-            if not lines or lines[-1] != shown:
-                lines.append(shown)
+        shown = {row: self._step(row) for row in np.unique(location).tolist()}
+        by_block: dict[int, list[Step]] = {}
+        for number, row in zip(block.tolist(), location.tolist()):
+            steps = by_block.setdefault(number, [])
+            if not steps or steps[-1] != shown[row]:
+                steps.append(shown[row])
         return by_block
 
-    def of_block(self, block: int) -> list[int]:
-        """The lines of a block in the text of its function, in the order of execution; those near it if it has none."""
-        lines = self._by_block.get(block)
-        if lines is None:
+    def of_block(self, block: int) -> list[Step]:
+        """The lines of a block, in the order of execution; those near it if it has none."""
+        steps = self._by_block.get(block)
+        if steps is None:
             near = self._nearest.to_block(block)
-            return [] if near == NONE else [int(self.program.locations["line"][self._outermost[near]])]
-        return lines
+            return [] if near == NONE else [self._step(near)]
+        return steps
 
-    def of_blocks(self, blocks: tuple[int, ...]) -> list[int]:
+    def of_blocks(self, blocks: tuple[int, ...]) -> list[Step]:
         """The lines of blocks one after another, without repetitions side by side."""
-        lines: list[int] = []
-        for block in blocks:
-            for line in self._by_block.get(block, ()):
-                if not lines or lines[-1] != line:
-                    lines.append(line)
-        return lines or (self.of_block(blocks[0]) if blocks else [])
+        steps = [step for block in blocks for step in self._by_block.get(block, ())]
+        return [step for step, _ in groupby(steps)] or (self.of_block(blocks[0]) if blocks else [])
 
     def counts(self, block_counts: I8) -> list[dict[str, Any]]:
         """How often each line of the functions in the images ran: file, line, count; sorted."""
@@ -130,6 +161,42 @@ class Lines:
                 key = (names[source], line)
                 counts[key] = counts.get(key, 0) + count
         return [{"file": file, "line": line, "count": counts[file, line]} for file, line in sorted(counts)]
+
+
+def own_lines(steps: Iterable[Step]) -> list[int]:
+    """The lines of the function's own text, without repetitions side by side."""
+    return [line for line, _ in groupby(step.line for step in steps)]
+
+
+def inlined_lines(steps: Iterable[Step]) -> list[dict[str, Any]]:
+    """What ran of functions that were inlined: ``line`` of the call, ``function``, ``lines`` in it; in that order."""
+    parts = groupby(steps, key=lambda step: (step.line, step.function))
+    return [
+        {"line": line, "function": function, "lines": [step.inner for step in part]}
+        for (line, function), part in parts
+        if function
+    ]
+
+
+def shown_steps(steps: Iterable[Step]) -> str:
+    """Lines as text: `7-8, 12 (next 3-4), 15`."""
+    parts: list[str] = []
+    plain: list[int] = []
+    for line, group in groupby(steps, key=lambda step: step.line):
+        inner = [f"{_short(part['function'])} {shown_lines(part['lines'])}" for part in inlined_lines(group)]
+        if not inner:
+            plain.append(line)
+            continue
+        if plain:
+            parts.append(shown_lines(plain))
+            plain = []
+        parts.append(f"{line} ({'; '.join(inner)})")
+    return ", ".join([*parts, shown_lines(plain)] if plain else parts)
+
+
+def _short(function: str) -> str:
+    """A function's name without parameters and result."""
+    return min(shorter_names(function), key=lambda name: (len(name), name), default=function)
 
 
 def shown_lines(lines: list[int]) -> str:

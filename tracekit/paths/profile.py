@@ -15,7 +15,7 @@ from tracekit.modules.merge_rows import add, join_rows
 from tracekit.paths.chain import hot_chain
 from tracekit.paths.counter import PathCounter
 from tracekit.paths.kernels.layouts import BROKEN, BYTES, LOADS, PASSED, STORES
-from tracekit.paths.lines import Lines, shown_lines
+from tracekit.paths.lines import Lines, inlined_lines, own_lines, shown_steps
 from tracekit.paths.sums import BACK_EDGE, CUT, TAIL_CALL, Path, PathSums
 from tracekit.program.program import Program
 
@@ -49,13 +49,13 @@ class Names:
     def path(self, path: Path) -> dict[str, Any]:
         """A path: its function, lines and blocks."""
         function = self.function(int(self.program.blocks["function"][path.blocks[0]]))
-        lines = self.lines.of_blocks(path.blocks)
+        steps = self.lines.of_blocks(path.blocks)
         blocks = [self._number(block) for block in path.blocks]
         header = None if path.header == NONE else self._number(path.header)
-        text = shown_lines(lines)
+        text = shown_steps(steps)
         if path.ends == BACK_EDGE:
-            target = self.lines.of_block(path.header)[:1]
-            text += f", back to {target[0]}" if target else ", back"
+            target = shown_steps(self.lines.of_block(path.header)[:1])
+            text += f", back to {target}" if target else ", back"
         elif path.ends in (TAIL_CALL, CUT):
             text += f", {path.ends}"
         digest = hashlib.blake2b(repr((blocks, path.ends, header)).encode(), digest_size=8).hexdigest()
@@ -66,7 +66,8 @@ class Names:
             "id": f"{function['id']}:{digest}",
             "kind": "path",
             "name": text,
-            "lines": lines,
+            "lines": own_lines(steps),
+            "inlined": inlined_lines(steps),
             "blocks": blocks,
             "begins": begins,
             "ends": path.ends,
@@ -77,7 +78,7 @@ class Names:
         """An edge: the place of its function, the lines at its ends."""
         function = self.function(int(self.program.blocks["function"][source]))
         ends = [self.lines.of_block(source)[-1:], self.lines.of_block(target)[:1]]
-        text = " to ".join(str(line[0]) if line else "?" for line in ends)
+        text = " to ".join(shown_steps(end) or "?" for end in ends)
         blocks = [self._number(source), self._number(target)]
         identity = f"{function['id']}:{blocks[0]}>{blocks[1]}"
         return {**function, "id": identity, "kind": "edge", "name": text, "blocks": blocks}

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from tracekit.counted import counted, rounded
 from tracekit.formats.errors import TracekitError
-from tracekit.render.paths import clipped
 from tracekit.render.places import instruction_text, without_folder
-from tracekit.render.text import Json, Style, cell, more, table, traces_text
+from tracekit.render.text import Json, Style, cell, clipped, more, table, traces_text
 
 MOST_ROLES = 12
 """Rows and columns of the matrix."""

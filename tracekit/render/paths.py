@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tracekit.render.places import place_text, without_folder
-from tracekit.render.text import Json, Style, cell, more, table, traces_text
+from tracekit.render.text import Json, Style, cell, clipped, more, table, traces_text
 
-LONGEST = 60
+LONGEST = 90
 """Letters of a path's lines."""
 
 
@@ -66,7 +66,7 @@ def hot_cells(row: Json) -> tuple[str, ...]:
         cell(row["frequency"]),
         cell(row["accesses"]),
         cell(row["inclusive"]),
-        clipped(row["path"]["name"]),
+        clipped(row["path"]["name"], LONGEST),
     )
 
 
@@ -78,7 +78,7 @@ def path_cells(row: Json, accesses: int) -> tuple[str, ...]:
         f"{(row['loads'] + row['stores']) / accesses:.1%}",
         cell(row["bytes"]),
         function_text(row["path"]),
-        clipped(row["path"]["name"]),
+        clipped(row["path"]["name"], LONGEST),
     )
 
 
@@ -133,10 +133,3 @@ def function_cells(row: Json) -> tuple[str, ...]:
         cell(row["inclusive"]),
         f"{row['blocks_run']:,} of {row['blocks']:,}",
     )
-
-
-def clipped(text: str) -> str:
-    """The beginning and the end of a long text."""
-    if len(text) <= LONGEST:
-        return text
-    return f"{text[: LONGEST * 2 // 3]} ... {text[-LONGEST // 3 :]}"

@@ -9,8 +9,7 @@ from pathlib import Path
 from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
 from tracekit.render.heatmap import SHADES
-from tracekit.render.paths import clipped
-from tracekit.render.text import Json, Style, cell, more, table, traces_text
+from tracekit.render.text import Json, Style, cell, clipped, more, table, traces_text
 
 COLUMNS = 72
 COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#edc948", "#b07aa1", "#9c755f")

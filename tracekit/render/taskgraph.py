@@ -9,9 +9,8 @@ from pathlib import Path
 
 from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
-from tracekit.render.paths import clipped
 from tracekit.render.places import place_text, without_folder
-from tracekit.render.text import Json, Style, cell, more, table, traces_text
+from tracekit.render.text import Json, Style, cell, clipped, more, table, traces_text
 
 PROCESSORS = (2, 4, 8, 16, 32, 64)
 LONGEST = 56

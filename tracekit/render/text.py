@@ -104,6 +104,13 @@ def cell(value: Any) -> str:
     return str(value)
 
 
+def clipped(text: str, longest: int = 60) -> str:
+    """The beginning and the end of a long text."""
+    if len(text) <= longest:
+        return text
+    return f"{text[: longest * 2 // 3]} ... {text[-longest // 3 :]}"
+
+
 def number_with_unit(value: Any, in_percent: bool) -> str:
     """A cell; a number that is in percent says so."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tracekit.render.html.data import Shown
 from tracekit.render.html.elements import Json, more, number_cell, table, text
-from tracekit.render.paths import by_accesses, by_inclusive, clipped, function_text, summary_lines
+from tracekit.render.paths import LONGEST, by_accesses, by_inclusive, function_text, summary_lines
+from tracekit.render.text import clipped
 
 
 def section(report: Json, shown: Shown) -> str:
@@ -14,7 +15,7 @@ def section(report: Json, shown: Shown) -> str:
         return ""
     parts = [f"<p>{text(line)}</p>" for line in summary_lines(result)]
     hot = [
-        f"<tr><td>{text(function_text(row['path']))}</td><td>{text(clipped(row['path']['name']))}</td>"
+        f"<tr><td>{text(function_text(row['path']))}</td><td>{text(clipped(row['path']['name'], LONGEST))}</td>"
         f"{number_cell(row['frequency'])}{number_cell(row['accesses'])}{number_cell(row['inclusive'])}</tr>"
         for row in shown.names.shown(result["hot"])
     ]
@@ -22,7 +23,7 @@ def section(report: Json, shown: Shown) -> str:
     parts.append(table("paths-hot", "The hot path across calls", columns, hot))
     chosen = by_accesses(result["paths"])[: shown.rows]
     rows = [
-        f"<tr><td>{text(function_text(row['path']))}</td><td>{text(clipped(row['path']['name']))}</td>"
+        f"<tr><td>{text(function_text(row['path']))}</td><td>{text(clipped(row['path']['name'], LONGEST))}</td>"
         f"{number_cell(row['frequency'])}{number_cell(row['loads'])}{number_cell(row['stores'])}"
         f"{number_cell(row['bytes'])}</tr>"
         for row in shown.names.shown(chosen)
