@@ -19,15 +19,12 @@ from tracekit.formats.image import OpKind
 from tracekit.program.nearest import Nearest
 from tracekit.program.program import Program
 from tracekit.program.sources import is_system
-from tracekit.program.symbols import shorter_names
+from tracekit.program.symbols import INLINING_LIMIT, shortest_name
 
 I8 = NDArray[np.int64]
 
 RUNS = (OpKind.LOAD, OpKind.STORE, OpKind.ATOMIC, OpKind.COPY_FROM, OpKind.COPY_TO, OpKind.SET, OpKind.CALL)
 """Operations that stand where they run; others stand where something is declared."""
-
-INLINING_LIMIT = 256
-"""A damaged table could hold a cycle."""
 
 
 class Step(NamedTuple):
@@ -75,31 +72,32 @@ class Lines:
         sort = np.lexsort((order, block))
         return block[sort], location[sort]
 
-    @cached_property
-    def _outermost(self) -> I8:
-        """For each row of ``locations`` that of the call in the function itself that was inlined, or itself."""
+    def _outward(self, leaves: NDArray[np.bool_]) -> I8:
+        """For each row of ``locations`` the first of itself and those it was inlined at that is not to be left.
+
+        `leaves`: bool (locations,). The last one, in the function itself, stays.
+        """
         inlined = self.program.locations["inlined_at"].astype(np.int64)
+        outer = np.where(leaves & (inlined != NONE), inlined, np.arange(len(inlined)))
         found = np.arange(len(inlined))
         for _ in range(INLINING_LIMIT):
-            above = inlined[found]
-            if not (above != NONE).any():
+            further = outer[found]
+            if (further == found).all():
                 break
-            found = np.where(above != NONE, np.where(above != NONE, above, 0), found)
+            found = further
         return found
 
     @cached_property
+    def _outermost(self) -> I8:
+        """For each row of ``locations`` that of the call in the function itself that was inlined, or itself."""
+        return self._outward(np.ones(len(self.program.locations), np.bool_))
+
+    @cached_property
     def _users(self) -> I8:
-        """For each row of ``locations`` the first of itself and those it was inlined at that is in no system's file."""
-        inlined = self.program.locations["inlined_at"].astype(np.int64)
-        hidden = np.array([*map(is_system, self.program.source_names.names), True])
-        source = np.minimum(self.program.locations["source"].astype(np.int64), len(hidden) - 1)
-        found = np.arange(len(inlined))
-        for _ in range(INLINING_LIMIT):
-            leaves = hidden[source[found]] & (inlined[found] != NONE)
-            if not leaves.any():
-                break
-            found = np.where(leaves, np.where(leaves, inlined[found], 0), found)
-        return found
+        """For each row of ``locations`` the innermost one around it, or itself, that is in no system's file."""
+        is_hidden = np.array([*map(is_system, self.program.source_names.names), True])
+        source = np.minimum(self.program.locations["source"].astype(np.int64), len(is_hidden) - 1)
+        return self._outward(is_hidden[source])
 
     def _step(self, location: int) -> Step:
         rows, outer, inner = self.program.locations, self._outermost[location], self._users[location]
@@ -183,7 +181,7 @@ def shown_steps(steps: Iterable[Step]) -> str:
     parts: list[str] = []
     plain: list[int] = []
     for line, group in groupby(steps, key=lambda step: step.line):
-        inner = [f"{_short(part['function'])} {shown_lines(part['lines'])}" for part in inlined_lines(group)]
+        inner = [f"{shortest_name(part['function'])} {shown_lines(part['lines'])}" for part in inlined_lines(group)]
         if not inner:
             plain.append(line)
             continue
@@ -192,11 +190,6 @@ def shown_steps(steps: Iterable[Step]) -> str:
             plain = []
         parts.append(f"{line} ({'; '.join(inner)})")
     return ", ".join([*parts, shown_lines(plain)] if plain else parts)
-
-
-def _short(function: str) -> str:
-    """A function's name without parameters and result."""
-    return min(shorter_names(function), key=lambda name: (len(name), name), default=function)
 
 
 def shown_lines(lines: list[int]) -> str:

@@ -273,6 +273,11 @@ def shorter_names(name: str) -> set[str]:
     return names - {""}
 
 
+def shortest_name(name: str) -> str:
+    """The shortest of these: without parameters and the result's type."""
+    return min(shorter_names(name), key=lambda each: (len(each), each), default=name)
+
+
 _QUALIFIERS = re.compile(r"( \(\.[^()]*\)| const| volatile| &&?| requires .*)+$")
 """What stands after the parameters; in parentheses and with a dot, a clone's suffix."""
 

@@ -90,9 +90,9 @@ def brief(name: str) -> str:
     name = _LIBRARY.sub("", name)
     if len(name) <= LONGEST:
         return name
-    from tracekit.program.symbols import shorter_names
+    from tracekit.program.symbols import shortest_name
 
-    shortest = min(shorter_names(name), key=lambda each: (len(each), each), default=name)
+    shortest = shortest_name(name)
     if len(shortest) <= LONGEST:
         return shortest
     scope, operator, rest = shortest.partition("operator")
