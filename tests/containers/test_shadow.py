@@ -14,10 +14,12 @@ from tests.naive.shadow_bytes import NaiveShadow
 from tracekit.containers import arena, budget, shadow
 from tracekit.containers.kernels.clearing import clear
 from tracekit.containers.kernels.shadow import (
+    PAGE,
     PAGES,
     SCRATCH,
     STREAM,
     Shadow,
+    cell_of,
     changing,
     first_of_two,
     only_row,
@@ -250,6 +252,12 @@ def test_clearing_an_address_space_takes_no_longer_than_its_pages() -> None:
     act(memory, WRITE, 0, 0x5000, 8, 1)
     act(memory, CLEAR, 0, 0, 1 << 62, 0)
     assert read(memory, 0, 0x5000, 8) == [(0, 0)]
+
+
+def test_streams_that_share_pages_do_not_crowd_one_another_out() -> None:
+    cells, far, pages = 4096, np.zeros(8192, np.uint32), np.zeros(1, PAGE)
+    taken = {int(cell_of(pages, far, cells, np.uint64(0x7FFF_0000_0), stream)) for stream in range(17, 417)}
+    assert len(taken) > 350  # of 400 places; chance gives 381
 
 
 def test_memory_is_what_was_touched() -> None:

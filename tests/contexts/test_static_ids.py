@@ -9,11 +9,12 @@ from tests.naive.dependence_engine import DependenceEngine
 from tests.naive.dependence_programs import EventLog, feed, figure_1, figure_7
 from tests.naive.dependence_rows import paths_of
 from tests.naive.program_builder import ProgramBuilder
+from tracekit.contexts import static_ids
 from tracekit.contexts.nodes import ContextKind
 from tracekit.contexts.static_ids import GREATEST_ID, static_tree
 from tracekit.dependence.profile import DependenceProfile
 from tracekit.formats.events import NONE
-from tracekit.formats.image import BlockFlag
+from tracekit.formats.image import BlockFlag, CallFlag, FunctionFlag
 
 
 def ids(profile: DependenceProfile) -> dict[tuple[int, ...], int]:
@@ -152,3 +153,26 @@ def test_a_program_without_functions_has_an_empty_tree() -> None:
     tree = static_tree(ProgramBuilder().program())
     assert tree.component.shape == tree.recursive.shape == (0,)
     assert tree.recursive.dtype == np.int64
+
+
+def test_call_sites_that_may_enter_the_same_functions_are_sized_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = ProgramBuilder()
+    caller = b.function("caller")
+    block = b.block(caller, BlockFlag.ENTRY)
+    sites = 40
+    for _ in range(sites):
+        call = b.call(block, flags=CallFlag.INDIRECT)
+        block = b.block(caller, continues=call)
+    for number in range(30):
+        target = b.function(f"target{number}", flags=FunctionFlag.ADDRESS_TAKEN)
+        b.block(target, BlockFlag.ENTRY)
+    program = b.program()
+    asked: list[tuple[int, int]] = []
+    size_of_run = static_ids._Sizes._size_of_run
+    monkeypatch.setattr(
+        static_ids._Sizes, "_size_of_run", lambda self, *run: (asked.append(run), size_of_run(self, *run))[1]
+    )
+    tree = static_tree(program)
+    assert tree.call_offset.tolist() == [1 + 30 * site for site in range(sites)]
+    assert tree.target_offset.tolist() == list(range(30))
+    assert asked == [(0, 30)]

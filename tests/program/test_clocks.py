@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tracekit.formats.events import NONE
 from tracekit.formats.image import CallFlag
+from tracekit.program.callees import Callees
 from tracekit.program.clocks import clock_calls
 
 FUNCTIONS = 6
@@ -28,7 +29,7 @@ def program(sites: list[tuple[int, bool, list[int]]]) -> Any:
     blocks = np.zeros(FUNCTIONS, [("function", "<u4")])
     blocks["function"] = np.arange(FUNCTIONS)
     count = np.array([len(entered) for _, _, entered in sites], np.uint32)
-    callees = SimpleNamespace(
+    callees = Callees(
         first=(np.cumsum(count) - count).astype(np.uint32),
         count=count,
         functions=np.array([row for _, _, entered in sites for row in entered], np.uint32),

@@ -66,13 +66,11 @@ def _saturated(offsets: list[int]) -> Ints:
 
 def _recursion(program: Program) -> tuple[Ints, np.typing.NDArray[np.bool_]]:
     """The component of each function in the call graph, and whether the function lies on a cycle."""
-    callees = program.callees
-    count = callees.count.astype(np.int64)
+    runs, run = program.callees.runs()
     caller = program.blocks["function"][program.calls["block"]].astype(np.int64)
-    tails = np.repeat(caller, count)
-    ends = np.cumsum(count)
-    rows = np.repeat(callees.first.astype(np.int64) - (ends - count), count) + np.arange(len(tails))
-    heads = callees.functions.astype(np.int64)[rows]
+    pairs = np.unique(np.stack([caller, run], 1), axis=0)  # a function's sites that may enter the same ones are one
+    pair, heads = program.callees.of_runs(runs[pairs[:, 1]])
+    tails = pairs[pair, 0]
     component = components(len(program.functions), tails, heads)
     recursive = np.bincount(component)[component] > 1
     recursive[tails[tails == heads]] = True
@@ -92,6 +90,7 @@ class _Sizes:
         self.loop_offset = [0] * len(program.loops)
         self.call_offset = [0] * len(program.calls)
         self.target_offset = [0] * len(self.target)
+        self.sizes_of_runs: dict[tuple[int, int], int] = {}
         loops = _loops_by_function(program)
         children = _children(program)
         # Components are numbered in reverse topological order; inside one, every call is a leaf.
@@ -113,9 +112,17 @@ class _Sizes:
         return size
 
     def _call_size(self, call: int) -> int:
+        # Call sites with the same targets share these rows, and so these offsets: a target that is not finished here
+        # is in the component of the caller, hence recursive, and a leaf for all of them.
+        run = self.first[call], self.count[call]
+        size = self.sizes_of_runs.get(run)
+        if size is None:
+            size = self.sizes_of_runs[run] = self._size_of_run(*run)
+        return size
+
+    def _size_of_run(self, first: int, count: int) -> int:
         size = 0
-        for position in range(self.first[call], self.first[call] + self.count[call]):
-            # Call sites with the same targets share these rows, and so these offsets.
+        for position in range(first, first + count):
             self.target_offset[position] = size
             function = self.target[position]
             size += 1 if self.recursive[function] else 1 + self.function_size[function]

@@ -22,6 +22,22 @@ class Callees:
     count: NDArray[np.uint32]
     functions: NDArray[np.uint32]
 
+    def runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The distinct runs of `functions`, and for each call site (c,) which of them is its.
+
+        The first is (runs, 2), where each begins and how long it is. A thousand calls through pointers of one type, to
+        any of a thousand functions, are one run: so what is asked of all pairs of site and callee is asked of runs.
+        """
+        ends = np.stack([self.first, self.count], 1).astype(np.int64)
+        distinct, run = np.unique(ends, axis=0, return_inverse=True)
+        return distinct, run.reshape(-1)
+
+    def of_runs(self, runs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The callees of some runs (n, 2) one after another: which of these runs each is of, and its function."""
+        first, count = runs[:, 0], runs[:, 1]
+        rows = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(count.sum())
+        return np.repeat(np.arange(len(runs)), count), self.functions[rows].astype(np.int64)
+
 
 class _Pool:
     """Runs of function rows, each distinct run stored once."""

@@ -20,20 +20,17 @@ def clock_calls(program: Program) -> NDArray[np.bool_]:
     itself: NDArray[np.bool_] = calls["flags"] & int(CallFlag.CLOCK) != 0
     if not itself.any():
         return itself
-    callees = program.callees
+    runs, run = program.callees.runs()
+    of_run, entered = program.callees.of_runs(runs)
     caller = np.append(program.blocks["function"], NONE)[np.minimum(calls["block"], len(program.blocks))]
-    count = callees.count.astype(np.int64)
-    site = np.repeat(np.arange(len(calls)), count)
-    entered = callees.functions[
-        np.repeat(callees.first.astype(np.int64) - (np.cumsum(count) - count), count) + np.arange(site.size)
-    ]
     reads = itself
     while True:
         functions = np.zeros(len(program.functions), np.bool_)
         inside = caller[reads]
         functions[inside[inside != NONE]] = True
-        further = itself.copy()
-        further[site[functions[entered]]] = True
+        enters = np.zeros(len(runs), np.bool_)
+        enters[of_run[functions[entered]]] = True
+        further = itself | enters[run]
         if (further == reads).all():
             return reads
         reads = further

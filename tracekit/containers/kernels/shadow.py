@@ -46,6 +46,8 @@ DIRECT = 1 << 36
 """Pages of a stream that its table reaches: all of a user's 48-bit addresses."""
 
 PAGE = np.dtype([("number", "<i8"), ("stream", "<i8")])
+STREAM_FACTOR = np.uint64(0xC2B2AE3D27D4EB4F)
+"""An odd number whose multiples differ in all bits that a cell's place is taken from (xxHash's second prime)."""
 # Pages that are none.
 NOWHERE = 0  # what was never written
 SCRATCH = 1  # where writes go once there is no more room
@@ -96,7 +98,7 @@ def page_of(memory: Any, number: Any) -> Any:
 def cell_of(pages: Any, far: Any, cells: Any, number: Any, stream: Any) -> Any:
     """The cell that holds a page, or the free one where it belongs."""
     mask = cells - 1
-    mixed = (number ^ (np.uint64(stream) << np.uint64(52))) * GOLDEN
+    mixed = (number ^ (np.uint64(stream) * STREAM_FACTOR)) * GOLDEN  # streams share pages: each has to lie elsewhere
     place = np.int64(mixed >> np.uint64(32)) & mask
     while far[cells + place] != 0:
         page = pages[far[cells + place]]
