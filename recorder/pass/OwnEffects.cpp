@@ -27,6 +27,7 @@ bool hasOwnEffects(llvm::StringRef Name) {
       .Cases("sscanf", "vsscanf", "__isoc99_sscanf", "__isoc99_vsscanf", true)
       .Cases("__isoc23_sscanf", "__isoc23_vsscanf", true)
       .Cases("strtok_r", "strsep", true)
+      .Case("malloc_usable_size", true)
       .Cases("localtime_r", "gmtime_r", "asctime_r", "ctime_r", "strftime", true)
       .Default(false);
 }

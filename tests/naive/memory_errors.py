@@ -8,7 +8,7 @@ from typing import Any
 from tests.naive.dependence import Path, StreamState
 from tests.naive.objects import GLOBAL, HEAP, STACK, NaiveObjects, Object, Site
 from tracekit.memory_errors.kernels import checks
-from tracekit.memory_errors.libraries import RELEASED
+from tracekit.memory_errors.libraries import RELEASED, STREAM_INPUT, STREAM_OUTPUT
 
 UNKNOWN, WRITTEN, UNWRITTEN, BESIDE = "unknown", "written", "unwritten", "beside"
 
@@ -279,11 +279,11 @@ class NaiveMemoryErrors(NaiveObjects):
 
     def left(self) -> Counter[tuple[Site, int]]:
         """Heap blocks that live: site, bytes -> how many; none of the system's mappings, nor of the C library's own."""
-        return Counter((each.site, each.end - each.start) for each in self.blocks() if not self.of_libc(each))
+        return Counter((each.site, each.end - each.start) for each in self.blocks() if each not in self.of_libc())
 
     def released(self) -> Counter[tuple[Site, int]]:
         """The C library's own, which it frees."""
-        return Counter((each.site, each.end - each.start) for each in self.blocks() if self.of_libc(each))
+        return Counter((each.site, each.end - each.start) for each in self.of_libc())
 
     def blocks(self) -> list[Object]:
         return [
@@ -292,9 +292,19 @@ class NaiveMemoryErrors(NaiveObjects):
             if each.alive and each.site[0] == HEAP and not self.rule(each.site[1], checks.MAPS)
         ]
 
-    def of_libc(self, block: Object) -> bool:
+    def of_libc(self) -> list[Object]:
+        """Blocks of its calls, and the first of a stream's output, and of its input, with a size of stdio's buffers."""
+        found = [each for each in self.blocks() if self.callee(each) in RELEASED]
+        for prefixes in (STREAM_OUTPUT, STREAM_INPUT):
+            for each in self.blocks():
+                if self.callee(each).startswith(prefixes) and each.end - each.start in [1 << k for k in range(10, 40)]:
+                    found.append(each)
+                    break
+        return found
+
+    def callee(self, block: Object) -> str:
         instruction = block.site[1]
         if instruction >= len(self.program.ops):
-            return False
+            return ""
         call = int(self.program.ops["base"][instruction])
-        return call < len(self.program.calls) and self.program.text(int(self.program.calls["callee"][call])) in RELEASED
+        return self.program.text(int(self.program.calls["callee"][call])) if call < len(self.program.calls) else ""

@@ -127,6 +127,31 @@ def test_what_the_c_library_keeps_is_its_own(call: str, tmp_path: Path, monkeypa
     assert analysed(source, tmp_path, "-O0")["leaks"] == []
 
 
+@pytest.mark.parametrize("level", ["-O0", "-O1"])
+def test_the_buffers_behind_the_streams_of_c_plus_plus_are_the_c_library_s(level: str, tmp_path: Path) -> None:
+    source = tmp_path / "streams.cpp"
+    source.write_text("""
+#include <iostream>
+#include <sstream>
+#include <string>
+int main()
+{
+    int number;
+    std::string word;
+    std::cin >> number >> word;
+    std::cout << number << word << std::endl;
+    std::cout << 5 << '\\n';
+    auto *lost = new std::ostringstream;
+    *lost << std::string(600, 'x');
+    return 0;
+}
+""")
+    program = compile_program([source], tmp_path / "app", ["-g", level], instrumented=True)
+    result = tracekit.analyze(record(program, stdin=b"5 words\n").trace, "memory_errors", 1).result
+    assert result["summary"]["released"]["blocks"] == 2
+    assert sorted(row["bytes"] for row in result["leaks"]) == [376, 1025]  # of the lost stream, and of what it has
+
+
 def test_an_object_has_where_it_was_made_and_freed(tmp_path: Path) -> None:
     result = analysed(FOLDER / "after_free.c", tmp_path, "-O0")
     row = next(row for row in result["errors"] if row["kind"] == "read_after_free" and row["count"] == 3)

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+from numpy.typing import NDArray
+
 MALLOC = ("malloc", "realloc", "reallocarray", "aligned_alloc", "memalign", "posix_memalign", "valloc", "pvalloc")
 """Return memory without contents (a realloc: behind the old one's)."""
 ZEROED = ("calloc",)
@@ -89,6 +92,25 @@ RELEASED = frozenset(
 """Calls by which the C library allocates for itself: buffers of streams, locales, catalogs of messages, what converts
 characters, time zones, what it knows of users. It can free all of it (__libc_freeres), which memcheck lets it do before
 it looks for leaks. What it gives to the program (of fopen, getline, newlocale) is not among it."""
+
+STREAM_OUTPUT = ("_ZNSo", "_ZStls", "_ZSt16__ostream_insert", "_ZSt4endl", "_ZSt5flush", "_ZNSt13basic_ostreamIw")
+STREAM_INPUT = ("_ZNSi", "_ZStrs", "_ZSt7getline", "_ZSt2ws", "_ZNSt13basic_istreamIw")
+"""Calls of libstdc++'s streams. The standard ones hand everything to stdio (sync_with_stdio), which may then allocate
+the buffer of stdout or stdin; a stream also allocates for the program, but not in such pieces (see `stdio_buffer`)."""
+
+LEAST_BUFFER = 1024
+"""Bytes of the least buffer that stdio takes (of a terminal)."""
+
+
+def stdio_buffer(sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the blocks that calls of C++'s streams allocated may be a buffer of stdio, by their sizes (n,) in bytes.
+
+    stdio takes a file system's block size. What strings and string streams ask for is one byte more than twice what
+    they had, a file stream has its buffer when it is opened.
+    """
+    found: NDArray[np.bool_] = (sizes >= LEAST_BUFFER) & (sizes & (sizes - 1) == 0)
+    return found
+
 
 _HARMLESS_PREFIXES = (
     "_ZNSols",

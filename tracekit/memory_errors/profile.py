@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracekit.containers import shadow
 from tracekit.containers.hash_table import used_rows
@@ -96,7 +97,7 @@ def _leaks(program: Program, state: checks.State, sites: SiteNames) -> tuple[lis
     """
     blocks, own = _blocks(program, state)
     reach, doubts = _reach(program, state, blocks, own)
-    released = np.isin(blocks["site"], _released_sites(program, state, blocks))
+    released = _released(program, state, blocks)
     gone = blocks[released]
     blocks, own, reach, doubts = blocks[~released], own[~released], reach[~released], doubts[~released]
     rows = []
@@ -116,14 +117,21 @@ def _leaks(program: Program, state: checks.State, sites: SiteNames) -> tuple[lis
     return _joined_leaks([rows]), {"blocks": len(gone), "bytes": int((gone["end"] - gone["start"]).sum())}
 
 
-def _released_sites(program: Program, state: checks.State, blocks: Any) -> list[int]:
-    """The sites of blocks that the C library made for itself."""
+def _released(program: Program, state: checks.State, blocks: Any) -> NDArray[np.bool_]:
+    """Which blocks (b,) the C library made for itself: by its calls, or, one for stdin and one for stdout, C++'s."""
     keys = used_rows(state.live.sites)["key"]
-    return [
-        site
+    callees = {
+        site: _callee(program, (int(keys[site]) >> SITE_SHIFT) & SITE_BITS)
         for site in np.unique(blocks["site"]).tolist()
-        if _calls(program, (int(keys[site]) >> SITE_SHIFT) & SITE_BITS, libraries.RELEASED)
-    ]
+    }
+    released = np.isin(blocks["site"], [site for site, name in callees.items() if name in libraries.RELEASED])
+    buffer = libraries.stdio_buffer((blocks["end"] - blocks["start"]).astype(np.int64))
+    for prefixes in (libraries.STREAM_OUTPUT, libraries.STREAM_INPUT):
+        of_stream = np.isin(blocks["site"], [site for site, name in callees.items() if name.startswith(prefixes)])
+        (chosen,) = np.nonzero(buffer & of_stream)
+        if chosen.size:
+            released[chosen[np.argmin(blocks["born"][chosen])]] = True
+    return released
 
 
 def _blocks(program: Program, state: checks.State) -> tuple[Any, Any]:
@@ -137,7 +145,7 @@ def _blocks(program: Program, state: checks.State) -> tuple[Any, Any]:
         op = (int(keys[site]) >> SITE_SHIFT) & SITE_BITS
         rule = int(state.rules[min(op, len(program.ops))])
         wanted[site] = not rule & checks.MAPS
-        own[site] = bool(rule & checks.EMPTY) or _calls(program, op, OWN)
+        own[site] = bool(rule & checks.EMPTY) or _callee(program, op) in OWN
     blocks = blocks[wanted[blocks["site"]]]
     blocks = blocks[np.argsort(blocks["start"])]
     return blocks, own[blocks["site"]]
@@ -158,12 +166,12 @@ def _reach(program: Program, state: checks.State, blocks: Any, own: Any) -> tupl
     return reach, lost & ((blocks["born"] <= state.control[checks.UNKNOWN_AT]) | is_hidden)
 
 
-def _calls(program: Program, op: int, names: Collection[str]) -> bool:
-    """Whether an instruction calls one of these functions."""
+def _callee(program: Program, op: int) -> str:
+    """The name of what an instruction calls; empty if it calls nothing, or through a pointer."""
     if op >= len(program.ops):
-        return False
+        return ""
     call = int(program.ops["base"][op])
-    return call < len(program.calls) and program.text(int(program.calls["callee"][call])) in names
+    return program.text(int(program.calls["callee"][call])) if call < len(program.calls) else ""
 
 
 def _joined_leaks(tables: Sequence[Sequence[Json]]) -> list[Json]:

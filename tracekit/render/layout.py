@@ -61,7 +61,7 @@ def _structure(row: Json, style: Style) -> list[str]:
         lines.append(f"its memory may also be accessed as: {_listed(row['also'])}")
     lines += untouched_text(row)
     if row["holes"]:
-        lines.append(f"holes: {row['holes']:,} bytes")
+        lines.append(f"holes: {counted(row['holes'], 'byte')}")
     return lines
 
 
