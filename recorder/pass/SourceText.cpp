@@ -226,11 +226,15 @@ static bool beginsBinding(StringRef Before) {
   return Before.take_back(4) == "auto" && (Before.size() == 4 || !isWordCharacter(Before[Before.size() - 5]));
 }
 
+static bool isReference(const DIType *Of) {
+  return Of && (Of->getTag() == dwarf::DW_TAG_reference_type || Of->getTag() == dwarf::DW_TAG_rvalue_reference_type);
+}
+
 bool SourceText::isInBinding(const DILocalVariable &V) {
   if (V.getName().empty() || startsWith(V.getName(), "__"))
     return false;
-  if (!V.getLine() || !V.getFile()) // clang gives no place to what std::get gives a name to
-    return V.isArtificial() && !V.isParameter();
+  if (!V.getLine() || !V.getFile()) // clang gives no place to what std::get gives a name to, nor to OpenMP's copies
+    return V.isArtificial() && !V.isParameter() && isReference(V.getType());
   const File &In = read(*V.getFile());
   if (V.getLine() > In.Lines.size())
     return false;

@@ -219,6 +219,49 @@ def test_a_loop_forced_parallel_against_the_advice_goes_wrong(
     pytest.fail(f"{source.name}:{truth.line} came to the same in {ATTEMPTS} runs with {pragma}")
 
 
+SHARED_ALREADY = """
+#include <stdio.h>
+enum { N = 60 };
+static double a[N][N], b[N];
+int main(void)
+{
+    for (int step = 0; step < 3; step++) {
+        #pragma omp parallel
+        {
+            #pragma omp for
+            for (int i = 0; i < N; i++)
+                for (int j = 0; j < N; j++)
+                    a[i][j] += i * j;
+            #pragma omp for schedule(dynamic, 4)
+            for (int i = 0; i < N; i++)
+                b[i] += a[i][i];
+        }
+    }
+    printf("%g %g\\n", a[3][4], b[5]);
+    return 0;
+}
+"""
+
+
+@needs("libomp")
+@pytest.mark.parametrize("level", ["-O0", "-O1"])
+def test_a_loop_that_openmp_shares_out_already_is_told_so(
+    level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    source = tmp_path / "app.c"
+    source.write_text(SHARED_ALREADY)
+    program = compile_program([source], tmp_path / "app", ["-g", level, "-fopenmp"], instrumented=True)
+    trace = record(program).trace
+    result = analyze(trace, "advise", min_share=0, top=0).result
+    told = {row["loop"]["line"]: row["openmp"]["missing"] for row in result["loops"] if row["openmp"]}
+    assert told[10] and "stands there already" in told[10]
+    assert told[14] and "stands there already" in told[14]
+    assert told[12] is None  # the inner one might have a directive of its own
+    text = run([*TRACEKIT, "advise", "--min-share=0", trace]).stdout.decode()
+    assert "OpenMP's threads meet there" in text
+
+
 @pytest.mark.parametrize("level", ["-O0", "-O1"])
 def test_a_loop_that_is_simd_already_is_told_so(level: str, tmp_path: Path) -> None:
     source = tmp_path / "app.c"

@@ -9,6 +9,7 @@ import numpy as np
 from tracekit.containers import arena, shadow
 from tracekit.containers.hash_table import hash_table
 from tracekit.formats.image import CallFlag, LoopFlag, OpFlag, OpKind, OpUse
+from tracekit.program.shared_loops import shared_loops
 from tracekit.races.kernels.clocks import CLOCK, Clocks
 from tracekit.races.kernels.state import (
     ATOMIC,
@@ -54,7 +55,7 @@ from tracekit.races.kernels.state import (
     State,
 )
 from tracekit.races.libraries import TAKING, TRYING, WAITING, calls_of, library_calls, outside_calls
-from tracekit.races.worksharing import runtimes_instructions, shared_loops, telling_instructions
+from tracekit.races.worksharing import runtimes_instructions, telling_instructions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

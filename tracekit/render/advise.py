@@ -58,6 +58,9 @@ EXTERNAL_HINTS = {
     "fwrite": "its output must stay in order: `ordered`, or collect it and print after the loop",
 }
 
+OPENMP_RUNTIME = ("__kmpc_", "GOMP_")
+OPENMP_HINT = "OpenMP's threads meet there: what iterations do to one another through other threads is not known here"
+
 
 def advise_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
     """Every loop that the profile has, at most `limit` (0: all)."""
@@ -374,7 +377,7 @@ def _obstacle(row: Json, style: Style) -> list[str]:
             "    ",
             style,
         )
-    hint = EXTERNAL_HINTS.get(row["callee"], "")
+    hint = OPENMP_HINT if row["callee"].startswith(OPENMP_RUNTIME) else EXTERNAL_HINTS.get(row["callee"], "")
     said = row.get("thing") == 0
     text = f"- {row['callee']}, called at {place_text(source)}, has effects that the trace does not show"
     return ([] if said else [text]) + ([f"    {hint}"] if hint else [])

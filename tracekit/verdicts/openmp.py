@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tracekit.formats.events import NONE
 from tracekit.formats.image import LoopFlag, PhiKind, TypeClass, VariableFlag
+from tracekit.program.shared_loops import shared_loops
 from tracekit.verdicts.clauses import Clauses, NoDirective
 from tracekit.verdicts.object_clauses import ObjectClauses
 from tracekit.verdicts.object_uses import ObjectUses
@@ -36,6 +37,8 @@ class Directives:
         self.uses = ObjectUses(judge)
         self.variables = VariableClauses(judge, self.uses)
         self.objects = ObjectClauses(judge, names, self.uses)
+        shared = shared_loops(self.program).tolist()
+        self.shared = {self._place(loop) for loop in shared}
 
     def directive(self, judgements: Collection[Judgement]) -> str:
         """One directive for a loop's copies in all its contexts. Raises NoDirective with the reason."""
@@ -96,10 +99,17 @@ class Directives:
     def _check_place(self, loop: int, *, is_summed: bool) -> None:
         if not str(self.names.loop(loop)["file"]).endswith(LANGUAGES):
             raise NoDirective("it stands in no file of C or C++")
+        if self._place(loop) in self.shared:
+            raise NoDirective("one stands there already, by which OpenMP shares the iterations out to threads")
         if int(self.program.loops["flags"][loop]) & LoopFlag.SIMD:
             raise NoDirective("`omp simd` stands before it; `omp parallel for simd` there gives threads a part each")
         for row in self.judge.source_variables.rows(loop):
             self.variables.check_pointee(row, is_summed=is_summed)
+
+    def _place(self, loop: int) -> tuple[str, int, int]:
+        """Where a loop stands: of one that OpenMP shares out, at the directive."""
+        row = self.names.loop(loop)
+        return str(row["file"]), int(row["line"]), int(row["column"])
 
     def _check_values(self, loop: int) -> None:
         if int(self.program.loops["flags"][loop]) & LoopFlag.LEAVES_VALUES:
