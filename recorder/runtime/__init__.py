@@ -60,7 +60,8 @@ _FOR_MUSL = ("-I", ".", "-include", "musl/musl.h", "-idirafter", "musl")
 
 
 def _image_runtime(*flags: str) -> RuntimeTarget:
-    return RuntimeTarget(("image_runtime.c",), (*_COMMON, "-c", "-ffunction-sections", *flags))
+    # Without debug information: GNU ld breaks the offsets of strings of a program's own, and valgrind gives up on it.
+    return RuntimeTarget(("image_runtime.c",), (*_COMMON, "-g0", "-c", "-ffunction-sections", *flags))
 
 
 def _preloaded(sources: tuple[str, ...], *flags: str) -> RuntimeTarget:

@@ -152,6 +152,15 @@ int main()
     assert sorted(row["bytes"] for row in result["leaks"]) == [376, 1025]  # of the lost stream, and of what it has
 
 
+@needs("valgrind")
+def test_an_instrumented_program_runs_under_memcheck(tmp_path: Path) -> None:
+    source = tmp_path / "plain.c"
+    source.write_text("int main(void) { return 0; }\n")
+    program = compile_program([source], tmp_path / "app", ["-g", "-O0"], instrumented=True)
+    told = subprocess.run(["valgrind", "--error-exitcode=1", program], capture_output=True, text=True, timeout=120)
+    assert told.returncode == 0, told.stderr
+
+
 def test_an_object_has_where_it_was_made_and_freed(tmp_path: Path) -> None:
     result = analysed(FOLDER / "after_free.c", tmp_path, "-O0")
     row = next(row for row in result["errors"] if row["kind"] == "read_after_free" and row["count"] == 3)
