@@ -39,6 +39,12 @@ static unsigned placeArgument(const Function &Callee) {
       .Default(NoPlace);
 }
 
+/// Null, also as the number that a program hands over which does not declare the function: `time(0)`.
+static bool isNull(const Value *Given) {
+  auto *Known = dyn_cast<Constant>(Given);
+  return Known && Known->isNullValue();
+}
+
 /// Memory that is there for sure: a store to a place that a caller handed over, null perhaps, cannot be promised.
 static bool isSurelyThere(const Value *Place) { return isa<AllocaInst, GlobalVariable>(getUnderlyingObject(Place)); }
 
@@ -53,7 +59,7 @@ bool readsClock(const CallBase &Call) {
     return false;
   for (unsigned Other = 0; Other < Call.arg_size(); ++Other) {
     const Value *Given = Call.getArgOperand(Other);
-    if (!Given->getType()->isPointerTy() || isa<ConstantPointerNull>(Given))
+    if (isNull(Given) || (Other != Index && !Given->getType()->isPointerTy()))
       continue;
     if (Other != Index || !isSurelyThere(Given)) // the second one of gettimeofday is a time zone
       return false;
@@ -64,7 +70,7 @@ bool readsClock(const CallBase &Call) {
 StoredTime storedTime(const CallBase &Call) {
   const Function *Callee = readsClock(Call) ? externalCallee(Call) : nullptr;
   unsigned Index = Callee ? placeArgument(*Callee) : NoPlace;
-  if (Index >= Call.arg_size() || isa<ConstantPointerNull>(Call.getArgOperand(Index)))
+  if (Index >= Call.arg_size() || isNull(Call.getArgOperand(Index)))
     return {nullptr, 0};
   return {Call.getArgOperand(Index), Callee->getName() == "time" ? 8U : 16U};
 }

@@ -137,3 +137,29 @@ def test_what_they_hand_back_is_stored_by_the_program_and_cuts_no_record(options
     times = Counter((address, size) for address, size in stores)
     sizes = Counter(size for (_, size), count in times.items() if count == 8)
     assert sizes["size=8"] >= 3 and sizes["size=4"] >= 4 and sizes["size=10"] + sizes["size=16"] >= 1, times
+
+
+UNDECLARED = r"""
+int printf(const char *, ...), time(), gettimeofday(), clock_gettime();
+int main(int argc, char **argv) {
+    long now[2];
+    int first = time(0), second = clock_gettime(0, now), third = gettimeofday(now, 0);
+    if (argc > 1)
+        time(argc - 2), time(now), time(argv[1]);
+    printf("%d %d %d\n", first > 0, second, third);
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_clocks_that_a_program_does_not_declare(level: str, tmp_path: Path) -> None:
+    """A program of old hands time a number, 0, for a null pointer: which it is, and no place where time stores."""
+    program = build(tmp_path, UNDECLARED, level, "-std=c89", "-w")
+    run = record(tmp_path, program)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == "1 0 0\n"
+    _check(tmp_path)
+    with tracekit.open(tmp_path / "trace.zst") as trace:
+        calls = trace.program.calls
+        clocks = [trace.program.text(int(call["callee"])) for call in calls if call["flags"] & CallFlag.CLOCK]
+    assert sorted(clocks) == ["clock_gettime", "gettimeofday", "time", "time"]
