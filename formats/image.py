@@ -221,8 +221,10 @@ class VariableFlag(IntFlag):
     RENAMED = 2048  # the loop's text has another name for it: a reference, or a constant pointer
     WATCHED = 4096  # a counter that is REACHED, nothing optimised: the run shows whether the loop's head alone sets it
     WHOLE = 8192  # its type is known, and holds no floating-point number
-    WITHIN = 16384  # of static storage, and declared inside the loop: no clause can name it
+    WITHIN = 16384  # of static storage, and declared inside the loop, perhaps (extern, using): no clause can name it
     OTHER_SIGN = 32768  # an integer that the loop compares as one of the other signedness
+    SHARED = 65536  # a static member of a class, which OpenMP has threads share, whatever a clause says
+    NO_COPY = 131072  # no clause makes copies of its class, or these would run code of the program (constructors)
 
 
 class EdgeKind(IntEnum):

@@ -219,7 +219,7 @@ public:
     for (const Pointee &Each : Callees.take_front(MostOfCallee))
       if (Each.Variables.empty() && Each.Others.empty() && !Each.Arguments.empty() &&
           all_of(Each.Arguments,
-                 [&](Argument *Of) { return Each.IsLoaded || !isOfVariable(Call.getArgOperand(Of->getArgNo())); }))
+                 [&](Argument *Of) { return Each.IsLoaded || !isOfLocal(Call.getArgOperand(Of->getArgNo())); }))
         enter(Call, Each);
   }
 
@@ -249,7 +249,7 @@ private:
   void access(Instruction &I, Value *Pointer, uint64_t Size, bool Reads) {
     APInt Offset(DL.getIndexTypeSizeInBits(Pointer->getType()), 0);
     Value *Base = Pointer->stripAndAccumulateConstantOffsets(DL, Offset, /*AllowNonInbounds=*/true);
-    if (isOfVariable(Base))
+    if (isOfVariable(Base) && (isNamedObject(Base) || !isa<GlobalVariable>(rootOf(Base))))
       return;
     std::string Key;
     Pointee New;
@@ -274,7 +274,7 @@ private:
     for (Argument *Of : Callees.Arguments) {
       Value *Given = Call.getArgOperand(Of->getArgNo());
       Spelling(New, Key, Only).spell(Given);
-      if (Value *Variable = Given->stripInBoundsConstantOffsets(); isNamedObject(Variable))
+      if (Value *Variable = Given->stripInBoundsConstantOffsets(); Callees.IsLoaded && isNamedObject(Variable))
         New.Variables.insert(Variable); // what is loaded from it leads on
     }
     auto [Entry, IsNew] = Known.try_emplace(Key, All.size());
@@ -299,6 +299,10 @@ private:
       P.Stores.back().Store.Through.push_back(Callee.getSubprogram());
     }
   }
+
+  /// Whether an address is that of a local variable, or of one of a thread. Of a global one that a function is given
+  /// the address of nothing tells that the optimiser keeps it in a register: it goes on to be in memory elsewhere.
+  bool isOfLocal(Value *Address) { return isOfVariable(Address) && !isa<GlobalVariable>(rootOf(Address)); }
 
   /// Whether an address is that of a variable, also of one of a thread.
   bool isOfVariable(Value *Address) {

@@ -140,10 +140,12 @@ private:
     Set(TK_VARIABLE_REACHED, E.TakesAddress || Reached);
     Set(TK_VARIABLE_LENT, E.TakesAddress && !In.IsKept && !G);
     Set(TK_VARIABLE_RENAMED, G && isRenamed(*G, In));
-    Set(TK_VARIABLE_WITHIN, G && Declared && isStaticInside(*Declared));
+    Set(TK_VARIABLE_WITHIN, G && ((Declared && isStaticInside(*Declared)) || bringsNames()));
+    Set(TK_VARIABLE_SHARED, Declared && isStaticMember(*Declared));
     Set(TK_VARIABLE_VARYING, E.Varies);
     Set(TK_VARIABLE_USED_AFTER, isUsedAfter(Variable, In));
     Set(TK_VARIABLE_NO_REDUCTION, Declared && !isReducible(Declared->getType()));
+    Set(TK_VARIABLE_NO_COPY, Declared && !isPlainCopy(Declared->getType()));
     Set(TK_VARIABLE_WHOLE, Declared && isWhole(Declared->getType()));
     Set(TK_VARIABLE_OTHER_SIGN, Declared && isComparedWithOtherSign(L, *Variable, Declared->getType()));
     if (Variable == Head.Counter) {
@@ -259,6 +261,18 @@ private:
            Declared.getLine() >= Start.getLine() && Declared.getLine() <= endOf(L, Start).first;
   }
 
+  /// Whether the loop's body may give global variables a name that they do not have where the loop stands.
+  bool bringsNames() const {
+    if (!BringsNames)
+      BringsNames = Sources.hasDeclaration(Text.Start, endOf(L, Text.Start));
+    return *BringsNames;
+  }
+
+  static bool isStaticMember(const DIVariable &Declared) {
+    auto *Global = dyn_cast<DIGlobalVariable>(&Declared);
+    return Global && Global->getStaticDataMemberDeclaration();
+  }
+
   const LoopText &Text;
   const Loop &L;
   const SourceAccesses &Accesses;
@@ -267,6 +281,7 @@ private:
   SourceUpdates &Updates;
   SourceText &Sources;
   ForHead Head;
+  mutable std::optional<bool> BringsNames;
 };
 
 } // namespace

@@ -154,10 +154,10 @@ bool SourceText::leadsTo(const File &In, StringRef Text, StringRef Name, StringS
 }
 
 /// Where a place lies in a file's text; StringRef::npos if there is no such line.
-size_t SourceText::offsetOf(const File &In, const DILocation &At) {
-  if (!At.getLine() || At.getLine() >= In.Lines.size())
+size_t SourceText::offsetOf(const File &In, unsigned Line, unsigned Column) {
+  if (!Line || Line >= In.Lines.size())
     return StringRef::npos;
-  return std::min(In.Lines[At.getLine() - 1] + (At.getColumn() ? At.getColumn() - 1 : 0), In.Text.size());
+  return std::min(In.Lines[Line - 1] + (Column ? Column - 1 : 0), In.Text.size());
 }
 
 bool SourceText::isFor(const DILocation &At) {
@@ -195,6 +195,14 @@ bool SourceText::hasName(const DILocation &At, StringRef Name) {
   size_t End = Text.find_first_of(Ends, Here);
   StringSet<> Expanded;
   return leadsTo(In, Text.slice(Begin == StringRef::npos ? 0 : Begin, End), Name, Expanded);
+}
+
+bool SourceText::hasDeclaration(const DILocation &Begin, std::pair<unsigned, unsigned> End) {
+  const File &In = read(*Begin.getFile());
+  size_t From = offsetOf(In, Begin), To = offsetOf(In, End.first, End.second);
+  return From < To && To != StringRef::npos &&
+         anyWord(
+             StringRef(In.Text).slice(From, To), [](StringRef Word) { return Word == "extern" || Word == "using"; });
 }
 
 bool SourceText::isConstexpr(const DISubprogram &Of) {

@@ -27,6 +27,10 @@ public:
   /// there is no text.
   bool hasLoopPragma(const llvm::DILocation &At);
 
+  /// Whether the text from `Begin` to a line and column (its beginning, if that is a word) declares variables that are
+  /// defined elsewhere: `extern int count;`, `using space::count;`. No where there is no text.
+  bool hasDeclaration(const llvm::DILocation &Begin, std::pair<unsigned, unsigned> End);
+
   /// Whether a function is declared `constexpr` or `consteval`, by a macro whose name says so, too. No where there is
   /// no text.
   bool isConstexpr(const llvm::DISubprogram &Of);
@@ -44,7 +48,10 @@ private:
 
   const File &read(const llvm::DIFile &Of);
   void addMacros(llvm::StringRef Path, File &To, llvm::StringSet<> &Seen, unsigned Depth);
-  static size_t offsetOf(const File &In, const llvm::DILocation &At);
+  static size_t offsetOf(const File &In, unsigned Line, unsigned Column);
+  static size_t offsetOf(const File &In, const llvm::DILocation &At) {
+    return offsetOf(In, At.getLine(), At.getColumn());
+  }
   bool leadsTo(const File &In, llvm::StringRef Text, llvm::StringRef Name, llvm::StringSet<> &Expanded) const;
 
   llvm::StringMap<File> Files;

@@ -99,14 +99,14 @@ public:
   }
 
   /// Whether a value that belongs to no variable, nor to what the loop carries, is used outside. Where the variables of
-  /// the source are known (`SourceIsKnown`), they say what is to be known of a global one that the optimiser stores
-  /// behind the loop only, and what the code outside could load again is none: the source does.
-  bool leavesValues(bool SourceIsKnown) const {
+  /// the source are known (`InSource`, else null), they say what is to be known of a global one that the optimiser
+  /// stores behind the loop only, and what the code outside could load again is none: the source does.
+  bool leavesValues(const SourceLoop *InSource) const {
     const Blocks Ending = endingBlocks(L); // what a failed check prints is no value left behind
     for (BasicBlock *BB : L.blocks())
       for (Instruction &I : *BB)
-        if (isUsedOutside(I, Ending) && !isCarried(I) && variablesOf(&I).empty() &&
-            !(SourceIsKnown && (isLeftInGlobal(I) || isLoadedAgain(I))))
+        if (isUsedOutside(I, Ending) && !isCarried(I) && !isOfVariable(I) &&
+            !(InSource && (isLeftInGlobal(I, *InSource) || isLoadedAgain(I))))
           return true;
     return false;
   }
@@ -128,6 +128,15 @@ private:
       if (beginsAt(S, std::greater_equal<>()))
         return true;
     return false;
+  }
+
+  /// Whether a value is that of a local variable that the loop's text assigns from outside. One that only variables of
+  /// functions have that the loop calls, as a parameter, may be left in any memory.
+  bool isOfVariable(Instruction &I) const {
+    const DISubprogram *Own = Start->getScope()->getSubprogram();
+    return any_of(variablesOf(&I), [&](const DILocalVariable *V) {
+      return V->getScope()->getSubprogram() == Own && !isDeclaredInside(V);
+    });
   }
 
   bool isInduction(const DILocalVariable *V) const {
@@ -162,8 +171,17 @@ private:
     });
   }
 
-  /// Whether a global variable that has a name holds the value behind the loop, and no other memory does.
-  bool isLeftInGlobal(Instruction &I) const {
+  /// Whether the source's variables tell how iterations use a global one, or leave that to the run: it is used through
+  /// a pointer, or by parts, of which the run shows nothing where the optimiser keeps the value in a register.
+  static bool isToldOf(const GlobalVariable &G, const SourceLoop &InSource) {
+    constexpr uint32_t ByRun = TK_VARIABLE_REACHED | TK_VARIABLE_VARYING;
+    return any_of(InSource.Variables, [Name = globalName(G)](const SourceVariable &V) {
+      return V.Name == Name && V.Flags & TK_VARIABLE_GLOBAL && !(V.Flags & ByRun);
+    });
+  }
+
+  /// Whether a global variable of which the source tells holds the value behind the loop, and no other memory does.
+  bool isLeftInGlobal(Instruction &I, const SourceLoop &InSource) const {
     SmallSetVector<Instruction *, 8> Forms;
     Forms.insert(&I);
     bool Found = false;
@@ -176,7 +194,7 @@ private:
           Forms.insert(By);
         } else if (auto *Store = dyn_cast<StoreInst>(By); Store && Store->getValueOperand() == Forms[K]) {
           auto *G = dyn_cast<GlobalVariable>(Store->getPointerOperand()->stripInBoundsConstantOffsets());
-          if (!G || globalName(*G).empty())
+          if (!G || !isToldOf(*G, InSource))
             return false;
           Found = true;
         }

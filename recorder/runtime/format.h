@@ -418,6 +418,8 @@ enum {
     TK_VARIABLE_WHOLE = 8192,
     TK_VARIABLE_WITHIN = 16384,
     TK_VARIABLE_OTHER_SIGN = 32768,
+    TK_VARIABLE_SHARED = 65536,
+    TK_VARIABLE_NO_COPY = 131072,
 };
 
 /* What the optimiser has made of a loop of the source. */

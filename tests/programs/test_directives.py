@@ -26,9 +26,10 @@ LEVELS = ("-O0", "-O2")
 CHECKED = (
     *(
         f"advise/{name}.cpp"
-        for name in ("bound_references", "by_other_name", "counters", "iterators", "strings", "temporaries")
+        for name in ("bound_references", "by_other_name", "classes", "counters", "iterators", "strings", "temporaries")
     ),
     *(f"advise/{name}.c" for name in ("by_pointer", "calls", "contexts", "copies", "effects", "exits", "extremes")),
+    *(f"advise/{name}.c" for name in ("declared_inside", "globals_by_pointer")),
     *(f"advise/{name}.c" for name in ("extremes_of_types", "false_dependences", "lent", "lists", "memory_reductions")),
     *(
         f"advise/{name}.c"
@@ -38,8 +39,9 @@ CHECKED = (
 )
 """Those of fixtures/ with most loops; the others have next to no directives."""
 TRIED = (
-    *(f"advise/{name}.cpp" for name in ("by_other_name", "counters", "iterators", "strings", "temporaries")),
-    *(f"advise/{name}.c" for name in ("by_pointer", "copies", "lent", "private", "reductions", "unused")),
+    *(f"advise/{name}.cpp" for name in ("by_other_name", "classes", "counters", "iterators", "strings", "temporaries")),
+    *(f"advise/{name}.c" for name in ("by_pointer", "copies", "globals_by_pointer", "lent", "private", "reductions")),
+    "advise/unused.c",
     *("known_bounds.c", "known_bounds.cpp"),
 )
 THREADS = (2, 3, 8)
@@ -160,6 +162,8 @@ int main(void)
     enum level worst = LOW;
     double complex sum = 0;
     struct { double a, b; } sums = { 0, 0 };
+    long double precise = 0;
+    __int128 large = 0;
     for (int i = 0; i < 99; i++) levels[i] = i % 3, signal[i] = i;
     for (int i = 0; i < 99; i++) // the loop: worst
         if (levels[i] > worst) worst = levels[i];
@@ -167,7 +171,11 @@ int main(void)
         sum += signal[i];
     for (int i = 0; i < 99; i++) // the loop: sums
         sums.a += i, sums.b += levels[i];
-    both.a = sums.a, both.b = sums.b;
+    for (int i = 0; i < 99; i++) // the loop: precise
+        precise += levels[i];
+    for (int i = 0; i < 99; i++) // the loop: large
+        large += levels[i] * 3;
+    both.a = sums.a + precise, both.b = sums.b + large;
     printf("%d %g %g %g\\n", worst, creal(sum), both.a, both.b);
 }
 """
@@ -183,7 +191,7 @@ def test_an_accumulator_that_is_no_number_is_named_where_there_is_no_directive(l
     missing = {row["loop"]["line"]: row["openmp"]["missing"] or "" for row in rows}
     for number, text in enumerate(NO_NUMBERS.splitlines(), 1):
         if marked := re.search(r"// the loop: (\w+)", text):
-            assert missing[number].startswith(f"OpenMP's reductions do not take {marked[1]}, which is no plain number;")
+            assert missing[number].startswith(f"OpenMP's reductions do not take {marked[1]}, which is no plain number ")
 
 
 HEAP_SUMS = """#include <stdio.h>

@@ -15,7 +15,7 @@ from tracekit.objects.kinds import ObjectKind
 from tracekit.verdicts.clauses import LOCAL, Clauses, NoDirective
 from tracekit.verdicts.object_uses import ObjectUses
 from tracekit.verdicts.transformations import Transformation
-from tracekit.verdicts.variable_clauses import check_scope
+from tracekit.verdicts.variable_clauses import check_class, check_scope
 from tracekit.verdicts.verdicts import Judge
 
 if TYPE_CHECKING:
@@ -74,7 +74,10 @@ class ObjectClauses:
         if kind == ObjectKind.STACK and self.uses.is_of_a_caller(loop, step.object):
             raise NoDirective(f"{name} is a variable of {shown['site']['function']}, which no clause here can name")
         if (row := self.judge.source_variables.row_of(loop, step)) != NONE:
-            check_scope(name, int(self.program.variables["flags"][row]))
+            flags = int(self.program.variables["flags"][row])
+            check_scope(name, flags)
+            if step.kind != "reduction":
+                check_class(name, flags)
         self._check_size(kind, step.object, name)
         users = self.uses.users(node, step.object)
         is_lent = kind == ObjectKind.STACK and self._is_lent(loop, step)

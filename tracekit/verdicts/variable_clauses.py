@@ -15,11 +15,25 @@ from tracekit.verdicts.verdicts import Judge, Judgement
 
 
 def check_scope(name: str, flags: int) -> None:
-    """Raises NoDirective for a static variable of the loop's own body."""
+    """Raises NoDirective for a variable of static storage that clauses cannot name, or must not."""
     if flags & VariableFlag.WITHIN:
         raise NoDirective(
-            f"{name} is static and declared inside the loop, so iterations share it and no clause can name it; "
-            "declare it before the loop, or without static"
+            f"{name} is static, or global, and declared inside the loop, so iterations share it and no clause can "
+            "name it; declare it before the loop, or without static"
+        )
+    if flags & VariableFlag.SHARED:
+        raise NoDirective(
+            f"{name} is a static member of a class, which threads share by OpenMP's rules: no clause takes it; use a "
+            "local variable, and store that behind the loop"
+        )
+
+
+def check_class(name: str, flags: int) -> None:
+    """Raises NoDirective for a variable of which clauses can make no copies, or none without code of the program."""
+    if flags & VariableFlag.NO_COPY:
+        raise NoDirective(
+            f"a private copy of {name} would run constructors or assignments of its class, or there are none that it "
+            "could run; declare it inside the loop"
         )
 
 
@@ -129,8 +143,8 @@ class VariableClauses:
 
     def _refuse_type(self, name: str) -> NoReturn:
         raise NoDirective(
-            f"OpenMP's reductions do not take {name}, which is no plain number; accumulate in one, or declare a "
-            "reduction for its type"
+            f"OpenMP's reductions do not take {name}, which is no plain number of at most 8 bytes (clang's code for "
+            "wider ones needs another library); accumulate in one, or declare a reduction for its type"
         )
 
     def _check_name(self, name: str, flags: int) -> None:
@@ -175,6 +189,7 @@ class VariableClauses:
     def _check_copy(self, name: str, flags: int) -> None:
         """Raises NoDirective if a copy of a variable for each iteration is not what a clause makes."""
         self._check_name(name, flags)
+        check_class(name, flags)
         if flags & VariableFlag.CALLEE:
             raise NoDirective(f"a function that it calls uses {name}, too, which no clause reaches")
         if flags & VariableFlag.USED_AFTER and flags & VariableFlag.SOMETIMES:
