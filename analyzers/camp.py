@@ -18,6 +18,7 @@ from tracekit.dependence.kernels.dependence import (
     Access,
     Detail,
     State,
+    allocate,
     change_object,
     forget,
     interrupt,
@@ -27,7 +28,7 @@ from tracekit.dependence.kernels.dependence import (
 from tracekit.dependence.kernels.loop_accesses import Steps, load_range, store_range
 from tracekit.dependence.kernels.sharding import Part
 from tracekit.module import CONTEXT_EVENTS, Display
-from tracekit.objects.kernels.live import GLOBAL, HEAP, STACK
+from tracekit.objects.kernels.live import GLOBAL, STACK
 from tracekit.verdicts.module import ContextOptions, DependenceModule
 
 DETAIL = Detail(raw=1, war=1, waw=1, loops=1, histogram=0, profile=1)
@@ -112,7 +113,7 @@ def iterations(state: State) -> None:
 def heap_alloc(state: State, instruction: int, address: int, size: int, stream: int, levels: Any) -> None:
     """Memory begins without history."""
     forget(state, levels, address, size, stream)
-    change_object(state, HEAP, instruction, address, size)
+    allocate(state, levels, instruction, address, size)
 
 
 def stack_alloc(state: State, instruction: int, address: int, size: int, stream: int, levels: Any) -> None:

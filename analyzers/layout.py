@@ -40,7 +40,7 @@ from tracekit.module import CannotMergeError, Count, Display, Module, groups_opt
 class LayoutOptions:
     """What makes a group, and what counts as one visit."""
 
-    by: str = groups_option()
+    by: str = groups_option("caller")
     stack: bool = option(False, "Local variables are objects, too.")
     window: int = option(512, "Structures that are in use at a time: lines of the cache that is thought of.", "N")
     latency: int = option(100, "Loads and stores that run while a line comes from memory.", "N")

@@ -159,7 +159,8 @@ static bool mayCallBack(const CallBase &Call, LibFunc Library, bool TakesFunctio
   return any_of(Call.args(), [](const Use &U) { return U->getType()->isPtrOrPtrVectorTy(); });
 }
 
-/// Values computed from `From` alone, or kept in a local variable meanwhile, as unoptimised code does.
+/// Visits the users of `From`, and of those values that the visitor accepts, each with the value that it uses.
+/// Unoptimised code keeps values in local variables meanwhile.
 template <typename Visitor> static void follow(const Value *From, Visitor &&Visit) {
   SmallPtrSet<const Value *, 16> Seen;
   SmallVector<const Value *, 16> Waiting = {From};
@@ -168,26 +169,48 @@ template <typename Visitor> static void follow(const Value *From, Visitor &&Visi
     if (!Seen.insert(V).second)
       continue;
     for (const User *By : V->users()) {
-      if (auto *Store = dyn_cast<StoreInst>(By); Store && Store->getValueOperand() == V) {
-        if (auto *Local = dyn_cast<AllocaInst>(Store->getPointerOperand()))
-          for (const User *Of : Local->users())
-            if (isa<LoadInst>(Of))
-              Waiting.push_back(Of);
-      } else if (Visit(By)) {
+      auto *Store = dyn_cast<StoreInst>(By);
+      if (Store && Store->getValueOperand() == V && isa<AllocaInst>(Store->getPointerOperand())) {
+        for (const User *Of : Store->getPointerOperand()->users())
+          if (isa<LoadInst>(Of))
+            Waiting.push_back(Of);
+      } else if (Visit(By, V)) {
         Waiting.push_back(By);
       }
     }
   }
 }
 
+/// Whether a value remains a place in the memory that another one points into.
+static bool isPlaceIn(const User *By) { return isa<CastInst, GetElementPtrInst, PHINode, SelectInst, FreezeInst>(By); }
+
 /// Whether a function returns what one of its calls returns, or a place in it.
 static bool isReturned(const CallBase &Call) {
   bool Found = false;
-  follow(&Call, [&](const User *By) {
+  follow(&Call, [&](const User *By, const Value *) {
     Found |= isa<ReturnInst>(By);
-    return isa<CastInst, GetElementPtrInst, PHINode, SelectInst, FreezeInst>(By);
+    return isPlaceIn(By);
   });
   return Found;
+}
+
+static constexpr int MOST_DIMENSIONS = 4;
+
+/// The call that returned the memory which an address lies in, or which holds the pointers that lead there.
+static const CallBase *ownerOf(const Value *Address) {
+  static constexpr int MOST_POINTERS = 8; // from one to the next
+  for (int Followed = 0; Followed < MOST_POINTERS; ++Followed) {
+    Address = getUnderlyingObject(Address);
+    auto *Load = dyn_cast<LoadInst>(Address);
+    if (!Load)
+      return dyn_cast<CallBase>(Address);
+    Address = Load->getPointerOperand();
+    if (auto *Local = dyn_cast<AllocaInst>(Address))
+      for (const User *Of : Local->users())
+        if (auto *Store = dyn_cast<StoreInst>(Of); Store && Store->getPointerOperand() == Local)
+          Address = Store->getValueOperand();
+  }
+  return nullptr;
 }
 
 /// Whether one of a call's arguments is a number that follows from those that its function was given.
@@ -196,7 +219,7 @@ static bool takesGivenNumber(const CallBase &Call) {
   for (const Argument &Given : Call.getFunction()->args()) {
     if (!Given.getType()->isIntegerTy())
       continue;
-    follow(&Given, [&](const User *By) {
+    follow(&Given, [&](const User *By, const Value *) {
       Found |= By == &Call;
       return isa<CastInst, BinaryOperator, PHINode, SelectInst, FreezeInst, IntrinsicInst, ExtractValueInst>(By);
     });
@@ -204,10 +227,22 @@ static bool takesGivenNumber(const CallBase &Call) {
   return Found;
 }
 
-/// Whether a function hands on what a call allocates, if it does: a wrapper of malloc, which is told how much.
-static bool isHandedOn(const CallBase &Call) {
-  return Call.getType()->isPointerTy() && Call.getFunction()->getReturnType()->isPointerTy() && isReturned(Call) &&
-         takesGivenNumber(Call);
+/// Whether a function hands on what a call allocates, if it does: a wrapper of malloc, which is told how much. It
+/// returns that, or keeps it in memory that it hands on, in `Around` more of it at most: a row of a matrix.
+static bool isHandedOn(const CallBase &Call, int Around) {
+  if (!Call.getType()->isPointerTy() || !takesGivenNumber(Call))
+    return false;
+  bool Found = isReturned(Call);
+  if (!Found && Around > 0)
+    follow(&Call, [&](const User *By, const Value *Kept) {
+      auto *Store = dyn_cast<StoreInst>(By);
+      if (!Found && Store && Store->getValueOperand() == Kept) {
+        const CallBase *Owner = ownerOf(Store->getPointerOperand());
+        Found = Owner && Owner != &Call && isHandedOn(*Owner, Around - 1);
+      }
+      return isPlaceIn(By);
+    });
+  return Found;
 }
 
 void CallSites::declare(const Function &Callee) {
@@ -234,7 +269,7 @@ Row CallSites::add(const CallBase &Call, const TargetLibraryInfo &TLI, Row Op, R
   Set(TK_CALL_RETURNS_TWICE, returnsTwice(Call));
   Set(TK_CALL_LEAF, callsLeaf(Call));
   Set(TK_CALL_TAIL, Plain && Plain->isMustTailCall());
-  Set(TK_CALL_HANDED_ON, isHandedOn(Call));
+  Set(TK_CALL_HANDED_ON, Call.getFunction()->getReturnType()->isPointerTy() && isHandedOn(Call, MOST_DIMENSIONS - 1));
   Set(TK_CALL_CLOCK, readsClock(Call));
   if (Callee)
     declare(*Callee);

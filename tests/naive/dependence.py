@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracekit.formats.events import BY_CODE, NONE
-from tracekit.formats.image import OpKind
+from tracekit.formats.image import CallFlag, OpKind
 
 Path = tuple[tuple[Any, ...], ...]
 Levels = tuple[tuple[Path, int, int], ...]
@@ -80,6 +80,7 @@ class StreamState:
 
     context: Path = ()
     frames: list[tuple[Path, int, bool]] = field(default_factory=list)
+    calls: list[int] = field(default_factory=list)
     levels: list[Level] = field(default_factory=list)
     accesses: int = 0
     run: tuple[int, str] | None = None
@@ -94,6 +95,7 @@ class NaiveDependence:
         self.program = program
         self.context = context
         self.reach = reachable(program)
+        self.in_wrapper = {int(call["op"]) for call in program.calls if call["flags"] & CallFlag.HANDED_ON}
         self.tree: dict[Path, int] = {}
         self.streams: dict[int, StreamState] = {}
         self.history: dict[tuple[int, int], Byte] = {}
@@ -115,8 +117,10 @@ class NaiveDependence:
                 continue
             stream.run = None
             if name == "function_entry":
+                stream.calls.append(size)
                 self._enter(stream, subject, size)
             elif name == "function_exit":
+                stream.calls.pop()
                 self._leave(stream)
             elif name == "loop_invocation":
                 self._loop(stream, subject)
@@ -129,7 +133,7 @@ class NaiveDependence:
                     node = self.nodes[level.node]
                     node.external = subject if node.external == NONE else node.external
             elif name in ("heap_alloc", "heap_free", "stack_alloc", "stack_free", "global_init"):
-                self._object(name, subject, address, size)
+                self._object(name, self._site(stream, subject) if name == "heap_alloc" else subject, address, size)
 
     def stream(self) -> StreamState:
         """A stream before its first event."""
@@ -208,6 +212,13 @@ class NaiveDependence:
         stream.context = level.context
 
     # -- memory --------------------------------------------------------------------------------
+
+    def _site(self, stream: StreamState, call: int) -> int:
+        """The allocation site: `call`, or as long as its function hands on what it returns, the call of that."""
+        calls = list(stream.calls)
+        while call in self.in_wrapper and calls and calls[-1] != NONE:
+            call = calls.pop()
+        return call
 
     def _object(self, name: str, subject: int, address: int, size: int) -> None:
         for byte in range(address, address + size):

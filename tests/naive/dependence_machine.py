@@ -38,6 +38,7 @@ class RandomProgram:
     random: Random
     builder: ProgramBuilder = field(default_factory=ProgramBuilder)
     bodies: list[list[Statement]] = field(default_factory=list)
+    calls: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         count = self.random.randint(1, 4)
@@ -48,6 +49,7 @@ class RandomProgram:
             self.bodies.append(self._body(number, entry, NONE, 0))
         self.layout: Layout = self.builder.layout()
         self.program: Program = self.builder.program()
+        self.calls = self.program.calls["op"].tolist()
 
     def _body(self, function: int, block: int, loop: int, depth: int) -> list[Statement]:
         body: list[Statement] = []
@@ -75,14 +77,17 @@ class RandomProgram:
         kind = self.random.choice(["direct", "direct", "direct", "indirect", "external", "back"])
         if kind == "direct":
             callee = self.random.choice(everyone)
-            return self.builder.call(block, f"f{callee}"), (callee,)
+            return self.builder.call(block, f"f{callee}", self._handed_on()), (callee,)
         if kind == "indirect":  # may enter functions whose address is not taken: then the tree did not foresee it
             return self.builder.call(block, "", CallFlag.INDIRECT), everyone
         if kind == "external":
-            return self.builder.call(block, "puts"), ()
+            return self.builder.call(block, "puts", self._handed_on()), ()
         some = self.random.sample(everyone, self.random.randint(0, min(2, len(everyone))))
         names = tuple(f"f{number}" for number in some)
         return self.builder.call(block, "qsort", CallFlag.MAY_CALL_BACK, targets=names), tuple(some or everyone)
+
+    def _handed_on(self) -> int:
+        return CallFlag.HANDED_ON if len(self.builder.blocks) % 2 else 0
 
 
 class Machine:
@@ -203,7 +208,7 @@ class Machine:
         if size == 1 << 16:
             address -= size // 2
         name = self.random.choice(["heap_alloc", "heap_free", "global_init"])
-        self.log.add(name, self._any_instruction(), address, size)
+        self.log.add(name, self.random.choice([0, 1, NONE, *self.made.calls[:3]]), address, size)
 
     def _any_instruction(self) -> int:
         return self.random.choice([0, 1, NONE])

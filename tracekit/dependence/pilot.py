@@ -23,17 +23,18 @@ from tracekit.contexts.kernels.iterations import is_in_loop
 from tracekit.contexts.kernels.streams import CLOCK
 from tracekit.contexts.state import empty_stream
 from tracekit.dependence.kernels.accesses import KNOWN, KNOWN_BITS, access_in
-from tracekit.dependence.kernels.dependence import ENDING, change_object
+from tracekit.dependence.kernels.dependence import ENDING, allocate, change_object
 from tracekit.dependence.kernels.dependence_table import DependenceTable
 from tracekit.dependence.kernels.final_stores import FinalStores, by_access
 from tracekit.dependence.state import empty_relations
 from tracekit.formats.events import OBJECT_EVENTS
 from tracekit.jit.kernel import inlined
 from tracekit.modules.contract import Module
-from tracekit.objects.kernels.live import GLOBAL, HEAP, STACK
+from tracekit.objects.kernels.live import GLOBAL, STACK
 from tracekit.program.program import Program
 from tracekit.translation.identities import empty_objects
 from tracekit.translation.kernels.identities import Objects
+from tracekit.translation.translation import in_wrapper
 
 
 class PilotState(NamedTuple):
@@ -46,6 +47,7 @@ class PilotState(NamedTuple):
     known: NDArray[Any]
     objects: Objects
     identities: HashTable
+    in_wrapper: NDArray[np.uint8]
     final: FinalStores
     idle: Any  # levels of a stream without any
 
@@ -163,10 +165,10 @@ def forget(state: PilotState, address: int, size: int) -> None:
     _forget(state, address, size)
 
 
-def heap_alloc(state: PilotState, instruction: int, address: int, size: int) -> None:
+def heap_alloc(state: PilotState, instruction: int, address: int, size: int, levels: Any) -> None:
     """A heap block begins."""
     _forget(state, address, size)
-    change_object(state, HEAP, instruction, address, size)
+    allocate(state, levels, instruction, address, size)
 
 
 def stack_alloc(state: PilotState, instruction: int, address: int, size: int) -> None:
@@ -234,6 +236,7 @@ class Pilot(Module):
             known=np.zeros(1 << KNOWN_BITS, KNOWN),
             objects=empty_objects(),
             identities=hash_table([]),
+            in_wrapper=in_wrapper(self.program),
             final=self.final,
             idle=empty_stream(0, 1),
         )

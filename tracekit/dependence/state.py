@@ -19,6 +19,7 @@ from tracekit.dependence.kernels.sharding import Shared
 from tracekit.formats.image import OpKind
 from tracekit.program.program import Program
 from tracekit.translation.identities import empty_objects
+from tracekit.translation.translation import in_wrapper
 
 MOST_ACCESSES = 1 << 28
 MOST_LEVELS = 1 << 28
@@ -42,6 +43,7 @@ def empty_state(program: Program, final: FinalStores | None = None) -> State:
         ),
         objects=empty_objects(),
         identities=hash_table([]),
+        in_wrapper=in_wrapper(program),
         access=np.zeros(len(program.ops) + 1, np.int64),  # the last: an unknown call
         known=np.zeros(1 << accesses.KNOWN_BITS, accesses.KNOWN),
         ways=np.zeros(dependence_ways.WAYS, dependence_ways.WAY),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from tracekit.contexts.kernels.allocation_site import allocation_site
 from tracekit.contexts.kernels.roles import created, entered
 from tracekit.dependence.inter_thread import empty_inter_thread
 from tracekit.dependence.kernels.agents import FIRST_TASK, agent_of, task_left, task_made
@@ -87,7 +88,8 @@ def _begin_object(state: Any, kind: Any, site: Any, address: Any, size: Any, str
 
 def heap_alloc(state: Threaded, instruction: int, address: int, size: int, stream: int, levels: Any) -> None:
     """Memory begins without history."""
-    _begin_object(state, HEAP, instruction, address, size, stream, levels)
+    site = allocation_site(state.own.in_wrapper, instruction, levels)
+    _begin_object(state, HEAP, site, address, size, stream, levels)
 
 
 def stack_alloc(state: Threaded, instruction: int, address: int, size: int, stream: int, levels: Any) -> None:

@@ -11,7 +11,7 @@ from dataclasses import fields as option_fields
 from textwrap import indent
 from typing import Any, NamedTuple
 
-from tracekit.formats.events import ACCESS_EVENTS, BY_NAME, CONTEXT_EVENTS, OBJECT_EVENTS
+from tracekit.formats.events import ACCESS_EVENTS, BY_NAME, CONTEXT_EVENTS, FUNCTION_EVENTS, OBJECT_EVENTS
 from tracekit.modules import address_services, ranges
 from tracekit.modules.contract import Module
 from tracekit.modules.services import LOCATED, TRANSLATED
@@ -52,12 +52,20 @@ class Plan(NamedTuple):
     @property
     def names_contexts(self) -> bool:
         """Whether contexts have to be told apart, not only levels."""
-        return "context" in self.services or (self.translates and self.groups_by in ("context", "caller"))
+        return "context" in self.services or (self.translates and self.groups_by == "context")
+
+    @property
+    def followed(self) -> tuple[str, ...]:
+        """Events that the context manager looks at: all that change a context; for calls of wrappers, calls alone."""
+        if self.names_contexts or "levels" in self.services:
+            events = (*CONTEXT_EVENTS, "external_call")
+            return tuple(name for name in events if name != "loop_iteration" or self.counts_iterations)
+        return FUNCTION_EVENTS if self.translates and self.groups_by == "caller" else ()
 
     @property
     def keeps_contexts(self) -> bool:
         """Whether the context manager runs."""
-        return self.names_contexts or "levels" in self.services
+        return bool(self.followed)
 
     @property
     def own_state(self) -> str:
@@ -70,12 +78,11 @@ class Plan(NamedTuple):
         for name, parameters in self.parameters.items():
             column_of = {field.name: field.column for field in BY_NAME[name].fields}
             needed[name] = {column_of[parameter] for parameter in parameters if parameter in column_of}
-        if self.keeps_contexts:
-            for name in CONTEXT_EVENTS:
-                if name != "loop_iteration" or self.counts_iterations:
-                    needed.setdefault(name, set()).update(("subject", "size"))
-            if "external_call" in needed:
-                needed["external_call"].add("subject")
+        for name in self.followed:
+            if name in CONTEXT_EVENTS:
+                needed.setdefault(name, set()).update(("subject", "size"))
+            elif name in needed:
+                needed[name].add("subject")
         if self.translates:
             for name, columns in address_services.columns(self.stack_objects).items():
                 needed.setdefault(name, set()).update(columns)
@@ -191,11 +198,10 @@ def source(made: Plan, origin: str) -> str:
     if made.locates:
         imports += address_services.LOCATING_IMPORTS
     text = _HEAD.format(origin=origin, options=_options(made.options), imports=imports)
-    if made.keeps_contexts:
-        text += _chain({_ENTERING[name]: [name] for name in made.columns() if name in _ENTERING})
+    followed = [name for name in made.columns() if name in made.followed]
+    text += _chain({_ENTERING[name]: [name] for name in followed if name in _ENTERING})
     text += _chain(_handling(made))
-    if made.keeps_contexts:
-        text += _chain({_LEAVING[name]: [name] for name in made.columns() if name in _LEAVING})
+    text += _chain({_LEAVING[name]: [name] for name in followed if name in _LEAVING})
     return text + "    return False\n" + _handlers(made) + _ranges(made)
 
 
@@ -215,11 +221,11 @@ def _handlers(made: Plan) -> str:
     alone = made._replace(shard_by="")
     text = ""
     for name in sorted(made.columns(), key=lambda name: BY_NAME[name].code):
-        around = made.keeps_contexts
+        is_followed = name in made.followed
         lines = [
-            *([_ENTERING[name]] if around and name in _ENTERING else []),
+            *([_ENTERING[name]] if is_followed and name in _ENTERING else []),
             *_branch(alone, name, in_window=False),
-            *([_LEAVING[name]] if around and name in _LEAVING else []),
+            *([_LEAVING[name]] if is_followed and name in _LEAVING else []),
         ]
         body = indent("\n".join(lines), " " * 4).replace("[event]", "")
         text += _HANDLER.format(name=name, lines=body)
@@ -294,7 +300,7 @@ def _ranges(made: Plan) -> str:
         if "time" in made.services:
             text += _PASSED
             names["passed"] = "passed"
-        lines = ["iterate_often(levels, count)"] if made.keeps_contexts and made.counts_iterations else []
+        lines = ["iterate_often(levels, count)"] if "loop_iteration" in made.followed else []
         if ranges.ITERATIONS in made.ranges:
             lines.append(_calling(made, ranges.ITERATIONS, _IN_RANGE))
         if lines:

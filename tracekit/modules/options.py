@@ -40,10 +40,10 @@ def contexts_option(default: str = DYNAMIC) -> Any:
     )
 
 
-def groups_option() -> Any:
+def groups_option(default: str = "site") -> Any:
     """The field `by` of an Options dataclass: :attr:`Module.groups_by`."""
     return option(
-        "site",
+        default,
         "What objects are told apart by: `site`, the instruction that allocates; `caller`, of a wrapper of malloc or a "
         "container the call of it; `context`, the instruction in its calling context.",
         choices=GROUPS_BY,

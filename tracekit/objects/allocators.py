@@ -1,7 +1,8 @@
-"""Where a function was called that only hands on what it allocates: xmalloc, an allocator of C++'s library.
+"""Where a function was called that does little more than allocate: a constructor of a list's nodes.
 
-Objects are told apart by the allocating instruction, so all that such a function made are one. The context tree says
-which calls entered it; it does not say which of them made the memory of a certain dependence.
+Objects are told apart by their allocation site (contexts/kernels/allocation_site.py). All that such a function made are
+one, unless it hands on what it allocates, as xmalloc does. The context tree says which calls entered it; it does not
+say which of them made the memory of a certain dependence.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ class Allocators:
         self.calls = lru_cache(maxsize=None)(self._calls)
 
     def _calls(self, site: int) -> Json:
-        """``called_at``: calls of the function with the allocation `site`, of a library's those in the user's code.
+        """``called_at``: calls of the function with the allocation `site`.
 
         ``called_elsewhere``: there are more, or may be, inside a recursion. Neither if there are no such calls, nor of
-        a function with a loop that is the user's own: it does more than allocate.
+        a function with a loop: it does more than allocate.
         """
         function = int(self.program.op_function[site])
-        if function == NONE or not (self.program.functions["loops"][function] == 0 or self._is_library(site)):
+        if function == NONE or self.program.functions["loops"][function] != 0:
             return {}
         entered = np.flatnonzero(np.isin(self.nodes["kind"], KNOWN_CALLS) & (self.nodes["function"] == function))
         places: dict[tuple[Any, ...], Json] = {}

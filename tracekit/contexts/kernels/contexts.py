@@ -65,6 +65,9 @@ def enter_function(contexts: Any, stream: Any, function: Any, call: Any) -> None
         _enter_dynamic(contexts, stream, function, call)
     elif contexts.rule[0] == STATIC:
         _enter_static(contexts, stream, function, call)
+    else:  # for allocation sites
+        stream.frames[stream.control[FRAMES]].call = call
+        stream.control[FRAMES] += 1
 
 
 @inlined
@@ -141,9 +144,11 @@ def _enter_call(contexts: Any, control: Any, context: Any, function: Any, call: 
 def leave_function(contexts: Any, stream: Any) -> None:
     """function_exit."""
     control = stream.control
-    if contexts.rule[0] == NO_CALLS or control[FRAMES] == 0:
+    if control[FRAMES] == 0:
         return
     control[FRAMES] -= 1
+    if contexts.rule[0] == NO_CALLS:
+        return
     frame = stream.frames[control[FRAMES]]
     while control[LEVELS] > frame.levels:
         if frame.leaf != 0 and control[LEVELS] == frame.levels + 1:

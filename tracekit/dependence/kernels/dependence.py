@@ -14,6 +14,7 @@ import numpy as np
 from tracekit.containers.kernels.clearing import clear
 from tracekit.containers.kernels.hash_table import HashTable, row_of
 from tracekit.containers.kernels.shadow import Shadow, changing, writing
+from tracekit.contexts.kernels.allocation_site import allocation_site
 from tracekit.contexts.kernels.levels import shared_levels
 from tracekit.contexts.kernels.streams import CLOCK, LEAF_LEVEL
 from tracekit.dependence.kernels import executions as runs
@@ -50,6 +51,7 @@ from tracekit.dependence.kernels.load_history import (
 from tracekit.dependence.kernels.open_stores import come_to, note_open
 from tracekit.dependence.kernels.sharding import MAY_BE_SHARED, NOTHING, Part, Shared, enter_part, note, note_load_part
 from tracekit.jit.kernel import inlined, kernel
+from tracekit.objects.kernels.live import HEAP
 from tracekit.translation.kernels.identities import Objects, identity_at
 from tracekit.translation.kernels.identities import place as place_object
 
@@ -87,6 +89,7 @@ class State(NamedTuple):
     shared: Shared
     objects: Objects
     identities: HashTable  # kind << 32 | site; its rows are the identities of objects, from 1; 0 is unknown memory
+    in_wrapper: Any  # u1 by instruction: 1 if its function hands on what it allocates, so the site is its call
     access: Any  # [instruction]: its access, if contexts are not told apart; 0: none yet
     known: Any  # KNOWN, by instruction and context
     ways: Any  # WAY, of the accesses of a loop that are entered many at a time (dependence_ways.py)
@@ -373,6 +376,12 @@ def change_object(state: Any, kind: Any, site: Any, address: Any, size: Any) -> 
         if kind != ENDING:
             identity = np.int64(row_of(state.identities, (kind << 32) | site))
         place_object(state.objects, address, address + size, identity)
+
+
+@inlined
+def allocate(state: Any, levels: Any, instruction: Any, address: Any, size: Any) -> None:
+    """A heap block begins; of a wrapper of malloc each call is a site."""
+    change_object(state, HEAP, allocation_site(state.in_wrapper, instruction, levels), address, size)
 
 
 @inlined
