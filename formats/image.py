@@ -130,7 +130,7 @@ class CallFlag(IntFlag):
     TAIL = 64  # kept a tail call: no record follows its return
     INLINE_ASM = 128  # its memory operands are not seen
     LEAF = 256  # a function of the C library that calls nothing back: does not end its block
-    HANDED_ON = 512  # its function hands on what it returns, and decides a number among its arguments by its own
+    HANDED_ON = 512  # its function returns the result, or keeps it in what it returns, and passes a number it was given
     CLOCK = 1024  # PURE, but what it returns or stores is another value each time
 
 
