@@ -81,7 +81,7 @@ def test_cut_at_any_record(
 def test_threads_share_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     def feed_slowly(runner: CallbackRunner, batch: Any, worker: int) -> None:
         if runner.name == "camp":
-            time.sleep(0.005)  # else the fixture is over before the pass ahead has overtaken it
+            time.sleep(0.02)  # else the fixture is over before the pass ahead has overtaken it
         feed(runner, batch, worker)
 
     feed = CallbackRunner.feed
