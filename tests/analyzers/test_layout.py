@@ -97,19 +97,24 @@ def typed(program: Any, random: Random, accesses: list[int]) -> tuple[Any, naive
     )
 
 
+def grouping(module: type[Module], by: str) -> type[Module]:
+    """The module, whose groups are told apart so."""
+    return type(module.__name__, (module,), {"groups_by": by})
+
+
 @settings(deadline=None, max_examples=120)
-@given(seed=st.integers(0, 2**32), window=st.sampled_from([8, 64]))
-def test_it_is_its_reference(seed: int, window: int) -> None:
+@given(seed=st.integers(0, 2**32), window=st.sampled_from([8, 64]), by=st.sampled_from(["site", "caller"]))
+def test_it_is_its_reference(seed: int, window: int, by: str) -> None:
     random = Random(seed)
     program, sites = made()
     program, types, sizes = typed(program, random, sites.access)
-    machine = MemoryMachine(random, sites, stack=False)
+    machine = MemoryMachine(random, sites, stack=False, by=by)
     machine.begin_threads()
     machine.run(1 + seed % 400)
-    log = fed(Logging(program, NoOptions()), machine.events, 20).finished()
+    log = fed(grouping(Logging, by)(program, NoOptions()), machine.events, 20).finished()
     rows: list[naive.Row] = [(KINDS[row[0]], *row[1:]) for row in log.rows[: log.used[0]].tolist()]
 
-    voting = fed(Voting(program, NoOptions()), machine.events, 20)
+    voting = fed(grouping(Voting, by)(program, NoOptions()), machine.events, 20)
     voting.finished()
     elements: Elements = voting.result()[0]["elements"]
     kinds = {group: voting.module.groups.describe(group)["kind"] for group in range(len(voting.module.groups))}
@@ -126,7 +131,7 @@ def test_it_is_its_reference(seed: int, window: int) -> None:
             )
             assert (found["stride"] if found["stride"] < 1 << 40 else 0) == element.stride
 
-    options = Settled(window=window)
+    options = Settled(window=window, by=by)
     object.__setattr__(options, "elements", elements)
     state = fed(Layout(program, options), machine.events, 20).finished()
     reference = naive.NaiveVisits(wanted, types, sizes, window)

@@ -83,6 +83,7 @@ def program(scenario: Scenario) -> Any:
     exit_owner = [loop for loop, row in enumerate(s.loops) for _ in row.exits]
     return SimpleNamespace(
         text=TEXTS.__getitem__,
+        callee_name=lambda call: s.ops[calls[call]].name,
         place=lambda row: {"file": "" if row == NONE else "app.c", "line": 0 if row == NONE else row, "column": 0},
         ops=table(
             "ops",
