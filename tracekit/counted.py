@@ -4,8 +4,9 @@ from __future__ import annotations
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """`1 trace`, `1,000 traces`; `plural` where it does not end in s alone."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+    """`1 trace`, `1,000 traces`, `2 accesses`; `plural` where it does not end in s or es alone."""
+    ending = "es" if noun.endswith(("s", "ch", "sh", "x")) else "s"
+    return f"{number:,} {noun if number == 1 else plural or noun + ending}"
 
 
 def rounded(number: float) -> str:

@@ -171,7 +171,7 @@ def test_check_says_how_many_ground_truth_records_agree_and_fails_if_one_does_no
     write_trace(path, b.layout(), {0: [(number, [0, 64, 64, 8])] * 9 + [(number, [0, 64, 63, 8])]})
     result = run(check.command, path)
     assert result.exit_code == 1 and "equal" not in result.output
-    assert "an address is not the one that the program used: 1 times, first at record 9" in result.output
+    assert "an address is not the one that the program used: 1 time, first at record 9" in result.output
 
 
 def test_a_run_that_claims_too_much_takes_no_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

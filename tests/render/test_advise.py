@@ -180,6 +180,15 @@ def test_what_would_make_it_parallel_comes_first() -> None:
     lines = text(row(1, 9, "sequential", blocked_by=two)).splitlines()
     assert lines[3].startswith("   Parallel but for 2 things; the first: an iteration reads from global x")
     assert "Parallel but" not in text(row(1, 9, "doall"))
+    many = [dependence(2, 3 + thing, f"x{thing}", thing=thing) for thing in range(4)]
+    lines = text(row(1, 9, "sequential", blocked_by=many)).splitlines()
+    assert lines[3].startswith("   4 things keep its iterations in order; the first: an iteration reads from global x0")
+
+
+def test_one_is_not_spoken_of_as_many() -> None:
+    once = row(1, 9, "doall")
+    once["cases"][0]["trips"] = {"min": 1, "mean": 1.0, "max": 1}
+    assert "Ran once, 1 iteration." in text(once)
 
 
 def test_a_remedy_is_what_comes_first() -> None:

@@ -151,7 +151,7 @@ def explain_pass(
     if restricted.window is not None:
         place = "the beginning of the trace"
         if replayed.start is not None:
-            place = f"a snapshot behind {counted(replayed.start.accesses, 'access', 'accesses')}"
+            place = f"a snapshot behind {counted(replayed.start.accesses, 'access')}"
         say(f"the replay began at {place}")
     events = restricted.events.union(*(runner.columns for runner in runners.values()))
     made = sum(counts.get(event, 0) for event in events)

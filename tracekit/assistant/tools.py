@@ -61,7 +61,7 @@ class Tools:
         return page(list(self.folders.runs()), start, limit, "file", lambda path: [self._run_text(path)])
 
     def _run_text(self, path: Path) -> str:
-        text = f"{self.folders.shown(path)}, {path.stat().st_size:,} bytes"
+        text = f"{self.folders.shown(path)}, {counted(path.stat().st_size, 'byte')}"
         if files.is_profile(path):
             return f"{text}, profile file"
         from tracekit.formats.reader import TraceReader
@@ -164,7 +164,7 @@ class Tools:
         asked = first_line or last_line
         within = (first_line or 1, last_line or (first_line if asked else 0) or len(text))
         if within[0] > len(text):
-            raise TracekitError(f"{name} has {len(text)} lines.")
+            raise TracekitError(f"{name} has {counted(len(text), 'line')}.")
         shown = source_text(notes, name, text, None if asked else 3, PLAIN, within)
         answer = bounded(shown, "ask for fewer lines with first_line and last_line")
         return _noted(answer, run.complete)

@@ -54,7 +54,7 @@ def ground_truth(compared: Compared) -> str:
     if not any(compared):
         return ""
     addresses, blocks, runs = compared
-    equal = f"{counted(addresses, 'address', 'addresses')} and {counted(blocks, 'block')}"
+    equal = f"{counted(addresses, 'address')} and {counted(blocks, 'block')}"
     alike = counted(
         runs,
         "run has the iterations that were recorded beside it",
@@ -132,7 +132,8 @@ def _replay(reader: TraceReader, program: Program, compared: Compared | None) ->
         compared[:] = replay.compared()
     for violation in replay.violations():
         yield (
-            f"stream {violation.stream}: {violation.text}: {violation.count} times, first at record {violation.record}"
+            f"stream {violation.stream}: {violation.text}: {counted(violation.count, 'time')}, "
+            f"first at record {violation.record}"
         )
 
 

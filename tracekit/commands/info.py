@@ -139,7 +139,7 @@ def as_text(facts: dict[str, Any]) -> str:
         lines.append(("snapshots", f"{facts['snapshots']}"))
     for window in facts.get("windows", []):
         end = "the end" if window["end"] is None else f"{window['end']:.6f} s"
-        held = f"{counted(window['accesses'], 'access', 'accesses')} of {counted(window['threads'], 'thread')}"
+        held = f"{counted(window['accesses'], 'access')} of {counted(window['threads'], 'thread')}"
         lines.append((f"window {window['window']}", f"{window['begin']:.6f} s to {end}: {held}"))
     for image in facts["images"]:
         counts = ", ".join(counted(image[f"{noun}s"], noun) for noun in ("function", "path", "global", "unit"))

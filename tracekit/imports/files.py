@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import zstandard
 
 from tracekit import extras
+from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
 
 BLOCK = 1 << 20
@@ -75,7 +76,7 @@ def _decompressed(file: BinaryIO, data: bytes, form: str, make: Callable[[], Any
             data = file.read(_FED)
             read += len(data)
     if not stream.eof:
-        raise TracekitError(f"{name} ends too early, after {read:,} bytes of what is compressed with {form}.")
+        raise TracekitError(f"{name} ends too early, after {counted(read, 'byte')} of what is compressed with {form}.")
 
 
 def _joined(parts: Iterator[bytes]) -> Iterator[bytes]:

@@ -31,7 +31,8 @@ def make_patch(loops: Sequence[Json], sources: Sources, folders: Sequence[str] =
     compiled.
     """
     parallel = [row for row in loops if row["openmp"]]
-    notes = [_note(row, row["openmp"]["missing"]) for row in parallel if not row["openmp"]["pragma"]]
+    notes: list[str] = []
+    inserted: list[Json] = []
     by_file: dict[str, list[Json]] = {}
     for row in parallel:
         if not row["openmp"]["pragma"]:
@@ -44,19 +45,30 @@ def make_patch(loops: Sequence[Json], sources: Sources, folders: Sequence[str] =
     for name, rows in sorted(by_file.items()):
         found = sources.compiled(name)
         source = Source(name, found.content.decode("latin-1"))
-        edits = _edits(source, rows, notes)
+        edits = _edits(source, rows, inserted, notes)
         if edits:
             root, below = _place_of(whole_path(name, compilation), found.path, [*folders, "."], compilation)
             diffs.append(unified_diff(below, source.text, edits))
             if root and Path(root).resolve() != Path.cwd():
                 notes.append(f"{below} is named from {root}: apply the patch there (patch -p1, git apply).")
-    return Patch("".join(diffs).encode("latin-1"), list(dict.fromkeys(notes)))
+    without = [_without(row, inserted) for row in parallel if not row["openmp"]["pragma"]]
+    return Patch("".join(diffs).encode("latin-1"), list(dict.fromkeys([*without, *notes])))
 
 
-def _edits(source: Source, rows: Sequence[Json], notes: list[str]) -> list[Edit]:
-    """The edits of one file, outermost loops first: what lies in one that has a directive needs none."""
+def _without(row: Json, inserted: Sequence[Json]) -> str:
+    """Why a parallel loop has no directive: there is none for it, or one around it, which is enough."""
+    outer = next((outer for outer in inserted if _holds(outer["loop"], row["loop"])), None)
+    if outer is None:
+        return _note(row, row["openmp"]["missing"])
+    return f"{_place(row)} needs no directive: it lies in the loop at {_place(outer)}, which has one."
+
+
+def _edits(source: Source, rows: Sequence[Json], inserted: list[Json], notes: list[str]) -> list[Edit]:
+    """The edits of one file, outermost loops first: what lies in one that has a directive needs none.
+
+    Adds to `inserted` the loops that get one, and to `notes` what is to be said.
+    """
     edits: list[Edit] = []
-    inserted: list[Json] = []
     for row in sorted(rows, key=lambda row: (row["loop"]["line"], -row["loop"]["end_line"], row["loop"]["depth"])):
         if any(_holds(outer["loop"], row["loop"]) for outer in inserted):
             continue
@@ -74,7 +86,8 @@ def _edits(source: Source, rows: Sequence[Json], notes: list[str]) -> list[Edit]
 
 
 def _holds(outer: Json, inner: Json) -> bool:
-    return bool(outer["line"] <= inner["line"] and inner["end_line"] <= outer["end_line"])
+    same = outer["file"] == inner["file"]
+    return bool(same and outer["line"] <= inner["line"] and inner["end_line"] <= outer["end_line"])
 
 
 def _place(row: Json) -> str:

@@ -32,6 +32,8 @@ BETWEEN_SHOWN = 10
 SMALL = 1.0
 """Percent of a loop's accesses: of many stages, those with less are not listed."""
 CONTEXTS_SHOWN = 3
+FEW = 3
+"""Of a loop that so many things keep from being parallel it may be said that it is parallel but for them."""
 INLINED_SHOWN = 3
 LINES_SHOWN = 8
 HELD_SHOWN = 4
@@ -216,6 +218,8 @@ def _first_thing(blockers: Sequence[Json], style: Style) -> list[str]:
     things = 1 + max(row["thing"] for row in blockers)
     rows = [row for row in blockers if row["thing"] == 0]
     head = "Parallel but for one thing: " if things == 1 else f"Parallel but for {things:,} things; the first: "
+    if things > FEW:
+        head = f"{things:,} things keep its iterations in order; the first: "
     first, *rest = wrapped(f"{head}{_thing(rows)}.", "  ", style)
     return [first.replace(head, style(head, "bold"), 1), *rest]
 
@@ -268,7 +272,7 @@ def _trips(case: Json) -> str:
         else f"{trips['min']:,} to {trips['max']:,} (mean {trips['mean']:,.1f})"
     )
     times = "once" if case["invocations"] == 1 else f"{case['invocations']:,} times"
-    return f"Ran {times}, {spread} iterations" + (" each" if case["invocations"] > 1 else "")
+    return f"Ran {times}, {spread} iteration{'s' * (spread != '1')}" + (" each" if case["invocations"] > 1 else "")
 
 
 def _step(step: Json) -> str:
@@ -496,4 +500,4 @@ def _run(run: Json) -> str:
         ending = f", ended by signal {run['signal']}"
     elif run["status"]:
         ending = f", exit status {run['status']}"
-    return f"{command}  ({counted(run['accesses'], 'access', 'accesses')}{ending})"
+    return f"{command}  ({counted(run['accesses'], 'access')}{ending})"

@@ -71,7 +71,7 @@ def summary_lines(summary: Json) -> list[str]:
     loaded = max(summary["bytes_loaded"], 1)
     return [
         (
-            f"{summary['bytes_loaded']:,} bytes loaded by {counted(summary['threads'], 'thread')}: "
+            f"{counted(summary['bytes_loaded'], 'byte')} loaded by {counted(summary['threads'], 'thread')}: "
             f"{summary['bytes_between']:,} "
             f"({summary['bytes_between'] / loaded:.1%}) that another thread had stored, {summary['bytes_own']:,} their "
             f"own, {summary['bytes_of_no_store']:,} that no store was seen of"

@@ -199,7 +199,7 @@ def _member(part: Json, at_length: bool = False) -> str:
         name = label({"object": part}) if at_length else object_name(part)
         return name + (f" by {part['operator']}" if part.get("operator") else "") + (f": {classes}" if classes else "")
     if "verdict" in part:
-        return f"{part['verdict']}: {counted(part['accesses'], 'access', 'accesses')}"
+        return f"{part['verdict']}: {counted(part['accesses'], 'access')}"
     return cell(part)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
+from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
 from tracekit.render.text import Json, Style, traces_text
 
@@ -51,13 +52,13 @@ def _length(summary: Json, slices: int) -> str:
     """How long so many slices are: accesses, or time of the run."""
     if "nanoseconds_per_slice" in summary:
         return f"{slices * summary['nanoseconds_per_slice'] / 1e6:,.3f} ms"
-    return f"{slices * summary['accesses_per_slice']:,} accesses"
+    return counted(slices * summary["accesses_per_slice"], "access")
 
 
 def untimed(summary: Json) -> list[str]:
     """A line about accesses that are not shown because their time is not known; none if there are none."""
     count = summary.get("untimed_accesses", 0)
-    return [f"Left out: {count:,} accesses before or behind the hand-overs of their thread."] if count else []
+    return [f"Left out: {counted(count, 'access')} before or behind the hand-overs of their thread."] if count else []
 
 
 def _total(row: Json) -> list[int]:

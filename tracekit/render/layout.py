@@ -20,7 +20,7 @@ def layout_text(report: Json, facts: Mapping[str, int], limit: int, style: Style
     summary, structures = result["summary"], result["structures"]
     lines = [f"{report['module']}, {traces_text(report)}" + (f", files below {folder}" if folder else "")]
     lines.append(
-        f"{summary['accesses']:,} accesses, {summary['in_structures']:,} of them to "
+        f"{counted(summary['accesses'], 'access')}, {summary['in_structures']:,} of them to "
         f"{counted(summary['structures'], 'structure')}; {counted(summary['visits'], 'visit')}"
     )
     for row in structures[: limit or None]:
@@ -39,9 +39,9 @@ def structure_name(row: Json) -> str:
 
     Elements of an array with others between, of which nothing is known, are `node every 64 bytes of heap list.c:3:5`.
     """
-    name = row["type"] or f"{row['size']:,} bytes"
+    name = row["type"] or counted(row["size"], "byte")
     if row.get("each"):
-        return f"{name} every {row['each']:,} bytes of {object_name(row['group'])}"
+        return f"{name} every {counted(row['each'], 'byte')} of {object_name(row['group'])}"
     return f"{'array of ' if row['array'] else ''}{name} in {object_name(row['group'])}"
 
 
@@ -100,10 +100,10 @@ def untouched_text(row: Json) -> list[str]:
     if row.get("open"):
         listed = _listed(row["open"])
         lines.append(
-            f"array of open length, of which what lies behind {row['size']:,} bytes is not looked at: {listed}"
+            f"array of open length, of which what lies behind {counted(row['size'], 'byte')} is not looked at: {listed}"
         )
     if row["unplaced"] and (row["only_in_bulk"] or row["unseen"] or row.get("advice")):
-        accesses = counted(row["unplaced"], "access", "accesses")
+        accesses = counted(row["unplaced"], "access")
         lines.append(
             f"of {accesses} to these objects it is not known to what structure: any of its fields may be theirs"
         )
@@ -118,14 +118,16 @@ def bar(percent: float, width: int = 20) -> str:
 def advice_text(advice: Json) -> str:
     """What to do, in one line."""
     if advice["kind"] == "reorder":
-        return f"reorder: {_listed(advice['order'])} ({advice['size']:,} bytes)"
+        return f"reorder: {_listed(advice['order'])} ({counted(advice['size'], 'byte')})"
     keep, move = _listed(advice["keep"]), _listed(advice["move"])
-    return f"split: keep {keep} ({advice['size']:,} bytes); move {move} ({advice['moved_size']:,} bytes)"
+    return (
+        f"split: keep {keep} ({counted(advice['size'], 'byte')}); move {move} ({counted(advice['moved_size'], 'byte')})"
+    )
 
 
 def saved_text(advice: Json) -> str:
     """What it saves."""
-    return f"saves {advice['percent']:g}% of the lines, {advice['bytes_saved']:,} bytes"
+    return f"saves {advice['percent']:g}% of the lines, {counted(advice['bytes_saved'], 'byte')}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -42,7 +42,7 @@ def error_line(row: Json) -> str:
         return f"{_bytes(row['size'])} of {where}" if row["size"] else where
     offset, size = row["offset"], row["object_size"]
     if row["kind"] in ("unwritten_read", "invalid_free", "mismatched_free"):
-        at = f"{offset:,} bytes into"
+        at = f"{_bytes(offset)} into"
     elif offset < 0:
         at = f"{counted(-offset, 'byte')} in front of"
     elif offset >= size:

@@ -27,7 +27,7 @@ def messages_text(report: Json, facts: Mapping[str, int], limit: int, style: Sty
     lines = [
         f"{report['module']}, {traces_text(report)}{below}",
         "",
-        style(f"{of}: {counted(summary['messages'], 'message')}, {summary['bytes']:,} bytes", "bold"),
+        style(f"{of}: {counted(summary['messages'], 'message')}, {counted(summary['bytes'], 'byte')}", "bold"),
     ]
     if len(ranks) < summary["size"]:
         lines.append("sends and receives are matched where both ranks are there: name the traces of all ranks")

@@ -261,7 +261,7 @@ def values_table(report: Json, limit: int, style: Style) -> tuple[list[str], str
 
 
 def _loop_sets(row: Json, several: frozenset[str], style: Style) -> list[str]:
-    lines = [style(f"loop {loop_text(row['loop'])}", "bold") + f", {counted(row['accesses'], 'access', 'accesses')}"]
+    lines = [style(f"loop {loop_text(row['loop'])}", "bold") + f", {counted(row['accesses'], 'access')}"]
     for name in ("reads", "writes", "reductions", "short_lived"):
         if row[name]:
             by = {shown["operator"] for shown in row[name]} if name == "reductions" else set()

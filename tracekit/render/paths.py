@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tracekit.counted import counted
 from tracekit.render.places import place_text, without_folder
 from tracekit.render.text import Json, Style, cell, clipped, more, table, traces_text
 
@@ -87,19 +88,20 @@ def summary_lines(result: Json) -> list[str]:
     summary, outside = result["summary"], result["outside"]
     lines = [
         (
-            f"{summary['paths']:,} paths, taken {summary['frequency']:,} times; "
-            f"{summary['loads']:,} loads and {summary['stores']:,} stores of {summary['bytes']:,} bytes"
+            f"{counted(summary['paths'], 'path')}, taken {counted(summary['frequency'], 'time')}; "
+            f"{counted(summary['loads'], 'load')} and {counted(summary['stores'], 'store')} of "
+            f"{counted(summary['bytes'], 'byte')}"
         ),
         (
-            f"run: {summary['functions_run']:,} of {summary['functions']:,} functions, "
-            f"{summary['blocks_run']:,} of {summary['blocks']:,} blocks, "
-            f"{summary['lines_run']:,} of {summary['lines']:,} lines"
+            f"run: {summary['functions_run']:,} of {counted(summary['functions'], 'function')}, "
+            f"{summary['blocks_run']:,} of {counted(summary['blocks'], 'block')}, "
+            f"{summary['lines_run']:,} of {counted(summary['lines'], 'line')}"
         ),
     ]
     if outside["loads"] + outside["stores"]:
-        lines.append(f"{outside['loads'] + outside['stores']:,} accesses by the library outside of functions")
+        lines.append(f"{counted(outside['loads'] + outside['stores'], 'access')} by the library outside of functions")
     if outside["broken_records"]:
-        lines.append(f"{outside['broken_records']:,} records broke the rules; see: tracekit check")
+        lines.append(f"{counted(outside['broken_records'], 'record')} broke the rules; see: tracekit check")
     return lines
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from tracekit import sizes
+from tracekit.counted import counted
 from tracekit.render.addresses import addresses_text
 from tracekit.render.misses import misses_text
 from tracekit.render.text import Json, Style, cell, table
@@ -35,7 +36,8 @@ def reuse_text(report: Json, facts: Mapping[str, int], limit: int, style: Style)
 
 def summary_text(summary: Json) -> str:
     """What was touched."""
-    touched = f"{summary['touches']:,} touches of {summary['lines']:,} lines of {sizes.shown(summary['line'])}"
+    touches, lines = counted(summary["touches"], "touch"), counted(summary["lines"], "line")
+    touched = f"{touches} of {lines} of {sizes.shown(summary['line'])}"
     return touched + addresses_text(summary)
 
 

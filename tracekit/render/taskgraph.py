@@ -122,7 +122,7 @@ def summary_lines(summary: Json) -> list[str]:
         f"{counted(summary['stores'], 'store')} of {counted(summary['bytes'], 'byte')}"
     )
     if summary["broken_records"]:
-        lines.append(f"{summary['broken_records']:,} records broke the rules; see: tracekit check")
+        lines.append(f"{counted(summary['broken_records'], 'record')} broke the rules; see: tracekit check")
     return lines
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracekit.containers.grouping import Indices
 from tracekit.contexts.nodes import ContextKind
+from tracekit.counted import counted
 from tracekit.dependence.profile import DependenceKind
 from tracekit.formats.events import NONE
 from tracekit.formats.image import OpKind, VariableFlag
@@ -178,7 +179,7 @@ class ObjectClauses:
         """Copies lie on the threads' stacks."""
         size = self.uses.size(kind, thing)
         if size > LARGEST_COPY:
-            raise NoDirective(f"a copy of {name} for each thread, {size:,} bytes, is too large for its stack")
+            raise NoDirective(f"a copy of {name} for each thread, {counted(size, 'byte')}, is too large for its stack")
 
     def _check_only_accumulated(self, loop: int, step: Transformation, name: str, users: Indices) -> None:
         """A clause gives each thread a copy of the whole object, begun empty: all of it has to be accumulated."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tracekit.counted import counted
 from tracekit.render.html.data import Shown
 from tracekit.render.html.elements import Json, number_cell, table, text
 from tracekit.render.layout import advice_text, ahead_text, saved_text, structure_name, untouched_text
@@ -53,7 +54,8 @@ def _structure(number: int, row: Json) -> str:
     )
     advice = "".join(f"<li>{text(advice_text(each))}: {text(saved_text(each))}</li>" for each in row["advice"])
     return (
-        f"<h3>{text(name)}</h3><p>{row['size']:,} bytes, {row['objects']:,} objects, {row['visits']:,} visits.</p>"
+        f"<h3>{text(name)}</h3><p>{counted(row['size'], 'byte')}, {counted(row['objects'], 'object')}, "
+        f"{counted(row['visits'], 'visit')}.</p>"
         f'<div class="scroll" role="region" aria-label="{text(f"Picture of {name}")}" tabindex="0">{picture(row)}</div>'
         f"{f'<ul>{advice}</ul>' if advice else ''}"
         f"{table(f'layout-{number}', f'Fields of {name}', head, rows)}"

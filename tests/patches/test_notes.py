@@ -1,0 +1,43 @@
+"""What a patch says beside its diff: which loops have no directive in it, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from tracekit.patches.patch import make_patch
+from tracekit.program.sources import Sources
+
+TEXT = """\
+void f(int n, int m, double *a, double *b) {
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < m; j++)
+      a[i] += j;
+  for (int i = 0; i < n; i++)
+    b[i] = 0;
+}
+"""
+
+
+def row(line: int, end: int, pragma: str = "", missing: str = "") -> dict[str, Any]:
+    place = {"file": "/src/f.c", "line": line, "column": 3 + 2 * (line == 3), "end_line": end, "depth": 1 + (line == 3)}
+    openmp = {"pragma": pragma or None, "missing": missing or None, "rounding": False}
+    return {"loop": place, "openmp": openmp, "cases": [{}]}
+
+
+def notes(*rows: dict[str, Any]) -> list[str]:
+    found = SimpleNamespace(content=TEXT.encode(), path=Path("/src/f.c"))
+    sources = cast(Sources, SimpleNamespace(compiled=lambda name: found))
+    return [note for note in make_patch(rows, sources, ["/src"]).notes if "apply the patch there" not in note]
+
+
+def test_a_loop_inside_one_that_has_a_directive_needs_none() -> None:
+    outer, inner = row(2, 4, "#pragma omp parallel for"), row(3, 4, missing="its bound changes")
+    assert notes(inner, outer) == ["f.c:3 needs no directive: it lies in the loop at f.c:2, which has one."]
+    assert notes(outer, row(3, 4, "#pragma omp parallel for")) == []
+
+
+def test_a_loop_beside_one_that_has_a_directive_is_left_out() -> None:
+    outer, other = row(2, 4, "#pragma omp parallel for"), row(5, 6, missing="its bound changes")
+    assert notes(outer, other) == ["f.c:5 is left out: its bound changes."]
