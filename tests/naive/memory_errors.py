@@ -8,7 +8,7 @@ from typing import Any
 from tests.naive.dependence import Path, StreamState
 from tests.naive.objects import GLOBAL, HEAP, STACK, NaiveObjects, Object, Site
 from tracekit.memory_errors.kernels import checks
-from tracekit.memory_errors.libraries import RELEASED, STREAM_INPUT, STREAM_OUTPUT
+from tracekit.memory_errors.libraries import OPENMP, OPENMP_GIVES, RELEASED, STREAM_INPUT, STREAM_OUTPUT
 
 UNKNOWN, WRITTEN, UNWRITTEN, BESIDE = "unknown", "written", "unwritten", "beside"
 
@@ -293,8 +293,12 @@ class NaiveMemoryErrors(NaiveObjects):
         ]
 
     def of_libc(self) -> list[Object]:
-        """Blocks of its calls, and the first of a stream's output, and of its input, with a size of stdio's buffers."""
-        found = [each for each in self.blocks() if self.callee(each) in RELEASED]
+        """Blocks of calls of C's library and of OpenMP's, and the first of a stream's output and input that is like stdio's."""
+        found = []
+        for each in self.blocks():
+            name = self.callee(each)
+            if name in RELEASED or (any(name.startswith(of) for of in OPENMP) and name not in OPENMP_GIVES):
+                found.append(each)
         for prefixes in (STREAM_OUTPUT, STREAM_INPUT):
             for each in self.blocks():
                 if self.callee(each).startswith(prefixes) and each.end - each.start in [1 << k for k in range(10, 40)]:

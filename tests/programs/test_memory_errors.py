@@ -152,6 +152,39 @@ int main()
     assert sorted(row["bytes"] for row in result["leaks"]) == [376, 1025]  # of the lost stream, and of what it has
 
 
+@needs("libomp")
+@pytest.mark.parametrize("level", ["-O0", "-O1"])
+def test_what_openmp_s_library_allocates_is_its_own(level: str, tmp_path: Path) -> None:
+    source = tmp_path / "shared.c"
+    source.write_text("""
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+    int *kept = NULL, sum = 0;
+    #pragma omp parallel for num_threads(3) schedule(dynamic, 2) reduction(+:sum)
+    for (int i = 0; i < 20; i++) {
+        if (i == 5)
+            kept = malloc(24);
+        sum += i;
+    }
+    #pragma omp parallel num_threads(3)
+    #pragma omp single
+    for (int i = 0; i < 9; i++) {
+        #pragma omp task firstprivate(i)
+        if (i == 3)
+            kept[0] = i;
+    }
+    fprintf(stderr, "%d %d\\n", sum, kept[0]);
+    return 0;
+}
+""")
+    program = compile_program([source], tmp_path / "app", ["-g", level, "-fopenmp"], instrumented=True)
+    result = tracekit.analyze(record(program).trace, "memory_errors", 1).result
+    assert [(row["blocks"], row["bytes"]) for row in result["leaks"]] == [(1, 24)]
+    assert result["summary"]["released"]["blocks"] > 0
+
+
 @needs("valgrind")
 def test_an_instrumented_program_runs_under_memcheck(tmp_path: Path) -> None:
     source = tmp_path / "plain.c"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tracekit.render.names import LONGEST, brief, brief_type, with_brief_names
+from tracekit.render.dependence import object_text
+from tracekit.render.names import LONGEST, brief, brief_type, variable_name, with_brief_names
 
 VECTOR = "std::vector<std::pair<int, long>, std::allocator<std::pair<int, long>>>"
 """Longer than any name that is shown whole."""
@@ -86,3 +87,28 @@ def test_names_are_found_wherever_a_profile_has_them() -> None:
             "name": long,
         }
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("total", "total"),
+        ("", ""),
+        (".omp.ub", "OpenMP's upper bound"),
+        (".omp.comb.lb", "OpenMP's lower bound"),
+        (".previous.lb.", "OpenMP's lower bound"),
+        (".omp.sections.iv.", "OpenMP's counter"),
+        (".global_tid.", "OpenMP's number of the thread"),
+        (".capture_expr.3", "a bound that OpenMP keeps"),
+        (".compoundliteral", "a compound literal"),
+        (".new", "a variable of the compiler"),
+    ],
+)
+def test_a_variable_of_the_compiler_is_said_in_words(name: str, shown: str) -> None:
+    assert variable_name(name) == shown
+
+
+def test_a_variable_of_the_compiler_is_no_local_of_the_source() -> None:
+    thing = {"kind": "stack", "name": ".omp.ub", "site": None}
+    assert object_text(thing) == "OpenMP's upper bound"
+    assert object_text({**thing, "name": "total"}) == "local total"

@@ -93,10 +93,21 @@ RELEASED = frozenset(
 characters, time zones, what it knows of users. It can free all of it (__libc_freeres), which memcheck lets it do before
 it looks for leaks. What it gives to the program (of fopen, getline, newlocale) is not among it."""
 
+OPENMP = ("__kmpc_", "omp_get_", "omp_set_", "kmp_get_", "kmp_set_")
+OPENMP_GIVES = ("__kmpc_alloc", "__kmpc_aligned_alloc", "__kmpc_calloc", "__kmpc_realloc")
+"""Calls by which clang's OpenMP library allocates for itself (threads, teams, tasks, tables) until the process ends,
+and those, among these names, that give memory to the program."""
+
 STREAM_OUTPUT = ("_ZNSo", "_ZStls", "_ZSt16__ostream_insert", "_ZSt4endl", "_ZSt5flush", "_ZNSt13basic_ostreamIw")
 STREAM_INPUT = ("_ZNSi", "_ZStrs", "_ZSt7getline", "_ZSt2ws", "_ZNSt13basic_istreamIw")
 """Calls of libstdc++'s streams. The standard ones hand everything to stdio (sync_with_stdio), which may then allocate
 the buffer of stdout or stdin; a stream also allocates for the program, but not in such pieces (see `stdio_buffer`)."""
+
+
+def keeps(name: str) -> bool:
+    """Is what a call of this function allocates a library's own, whatever its size?"""
+    return name in RELEASED or (name.startswith(OPENMP) and name not in OPENMP_GIVES)
+
 
 LEAST_BUFFER = 1024
 """Bytes of the least buffer that stdio takes (of a terminal)."""

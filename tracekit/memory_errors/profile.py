@@ -93,7 +93,7 @@ def _summary(rows: Sequence[Json], state: checks.State) -> Json:
 def _leaks(program: Program, state: checks.State, sites: SiteNames) -> tuple[list[Json], Json]:
     """The heap blocks that live at the end, by site and by how they are reached; the system's mappings are none.
 
-    Beside them how many of the C library's own there were, which are not listed.
+    Beside them how many of libraries' own there were, which are not listed.
     """
     blocks, own = _blocks(program, state)
     reach, doubts = _reach(program, state, blocks, own)
@@ -118,13 +118,13 @@ def _leaks(program: Program, state: checks.State, sites: SiteNames) -> tuple[lis
 
 
 def _released(program: Program, state: checks.State, blocks: Any) -> NDArray[np.bool_]:
-    """Which blocks (b,) the C library made for itself: by its calls, or, one for stdin and one for stdout, C++'s."""
+    """Which blocks (b,) libraries made for themselves: C's, OpenMP's, and one for stdin and one for stdout C++'s."""
     keys = used_rows(state.live.sites)["key"]
     callees = {
         site: _callee(program, (int(keys[site]) >> SITE_SHIFT) & SITE_BITS)
         for site in np.unique(blocks["site"]).tolist()
     }
-    released = np.isin(blocks["site"], [site for site, name in callees.items() if name in libraries.RELEASED])
+    released = np.isin(blocks["site"], [site for site, name in callees.items() if libraries.keeps(name)])
     buffer = libraries.stdio_buffer((blocks["end"] - blocks["start"]).astype(np.int64))
     for prefixes in (libraries.STREAM_OUTPUT, libraries.STREAM_INPUT):
         of_stream = np.isin(blocks["site"], [site for site, name in callees.items() if name.startswith(prefixes)])

@@ -22,6 +22,7 @@ from tracekit.render.dependence import (
     with_threads,
 )
 from tracekit.render.folding import NARROWEST
+from tracekit.render.names import variable_name
 from tracekit.render.places import loop_text, loops_told_apart, place_text, without_folder
 from tracekit.render.text import WIDTH, Json, Style, more
 
@@ -260,7 +261,7 @@ def _variable(rows: Sequence[Json]) -> str:
     """The variable that a recurrence carries, with all its places."""
     sources = [row["source"] for row in rows if row["reason"] == "recurrence"]
     places = list(dict.fromkeys(place_text(source) for source in sources if source["line"]))
-    name = sources[0]["name"] or ("a value that is computed there" if places else "a value")
+    name = variable_name(sources[0]["name"]) or ("a value that is computed there" if places else "a value")
     return name + (f" ({', '.join(places)})" if places else "")
 
 

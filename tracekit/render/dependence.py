@@ -9,6 +9,7 @@ from typing import Any
 
 from tracekit.counted import counted
 from tracekit.modules.table import heaviest
+from tracekit.render.names import variable_name
 from tracekit.render.places import instruction_text, loop_text, loops_told_apart, place_text, without_folder
 from tracekit.render.text import Json, Style, more, table, traces_text
 
@@ -151,9 +152,9 @@ def _read_text(rows: Sequence[Json], nameless: str) -> str:
     places: dict[str, str] = {}
     for row in rows:
         if row["kind"] == "register":
-            what = f"{row['name'] or 'a value'} of the iteration before"
+            what = f"{variable_name(row['name']) or 'a value'} of the iteration before"
         else:
-            what = "what the call returns" if row["kind"] == "call" else row["name"] or nameless
+            what = "what the call returns" if row["kind"] == "call" else variable_name(row["name"]) or nameless
         places.setdefault(place_text(row), what)
     by_name: dict[str, list[str]] = {}
     for place, what in places.items():
@@ -185,7 +186,9 @@ def transformation_text(step: Json) -> str:
 
 def object_text(thing: Json) -> str:
     """A variable, or the memory of an allocation site."""
-    kind, name = thing["kind"], thing.get("name", "")
+    kind, name = thing["kind"], variable_name(thing.get("name", ""))
+    if kind == "stack" and name != thing.get("name", ""):
+        return name  # of the compiler: it is no local that the source has
     if kind == "register":
         if name and thing.get("nearby"):
             return str(name)
@@ -228,7 +231,7 @@ def blocker_text(blocker: Json) -> str:
         return f"{instruction_text(source)} -> {instruction_text(destination)}"
     if blocker["reason"] == "recurrence":
         where = f" ({place_text(source)})" if source["line"] else ""
-        return f"needs {source['name'] or 'a value'} of the iteration before{where}"
+        return f"needs {variable_name(source['name']) or 'a value'} of the iteration before{where}"
     if blocker["reason"] == "exit":
         return f"may be left early at {place_text(source)}, which depends on {causes_text(source)}"
     return f"call with effects that the trace does not show: {place_text(source)} {source['function']}"

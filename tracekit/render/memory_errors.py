@@ -136,7 +136,9 @@ def doubts(result: Json) -> list[str]:
     released = result["summary"].get("released", {})
     if released.get("blocks"):
         amount = f"{counted(released['blocks'], 'block')}, {_bytes(released['bytes'])}"
-        said.append(f"Left out: {amount} that the C library keeps for itself (buffers of streams, locales).")
+        said.append(
+            f"Left out: {amount} that libraries keep for themselves (buffers of streams, locales, OpenMP's threads)."
+        )
     return said
 
 

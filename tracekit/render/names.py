@@ -28,6 +28,24 @@ _ENCLOSING = re.compile(
     r"(?<!operator)\((?!anonymous namespace\))(?:[^()]|\([^()]*\))*\)(?: const| volatile| &&?)*(?=::)"
 )
 """The parameters and qualifiers of a function in whose name another one's stands: of a lambda, or a local type."""
+_OF_COMPILER = {
+    ".lb": "OpenMP's lower bound",
+    ".ub": "OpenMP's upper bound",
+    ".omp.iv": "OpenMP's counter",
+    ".omp.sections.iv": "OpenMP's counter",
+    ".stride": "OpenMP's stride",
+    ".st.": "OpenMP's stride",
+    ".is_last": "OpenMP's mark of the last iteration",
+    ".liter": "OpenMP's mark of the last iteration",
+    ".il.": "OpenMP's mark of the last iteration",
+    "_tid.": "OpenMP's number of the thread",
+    ".part_id.": "OpenMP's part of the task",
+    ".capture_expr.": "a bound that OpenMP keeps",
+    ".reduction": "OpenMP's part of a reduction",
+    ".omp.": "a variable of OpenMP",
+    ".compoundliteral": "a compound literal",
+}
+"""Parts of the names that clang gives variables that the source does not have, and what these are; the first fits."""
 _STEP = re.compile(r"(loop |recursion |)(.*?)((?::\d+)*)")
 
 
@@ -106,6 +124,13 @@ def brief(name: str) -> str:
 def brief_type(name: str) -> str:
     """A type's name; `RawVec<alloc::vec::Vec<u8, alloc::alloc::Global>, alloc::alloc::Global>` is `RawVec<Vec<u8>>`."""
     return _LIBRARY.sub("", _DEFAULT.sub("", name))
+
+
+def variable_name(name: str) -> str:
+    """A variable's name; those that the compiler adds, for OpenMP above all (`.omp.ub`), are said in words."""
+    if not name.startswith("."):
+        return name
+    return next((words for part, words in _OF_COMPILER.items() if part in name), "a variable of the compiler")
 
 
 def _without_arguments(name: str) -> str:

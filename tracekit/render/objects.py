@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tracekit.counted import counted
+from tracekit.render.names import variable_name
 from tracekit.render.places import loop_text, loops_told_apart, place_text, without_folder
 from tracekit.render.text import Json, Style, cell, more, table, traces_text
 
@@ -55,7 +56,7 @@ def object_name(shown: Json) -> str:
     if shown["kind"] == "unknown":
         return "memory of no known object"
     site = shown["site"]
-    name = shown.get("name", "")
+    name = variable_name(shown.get("name", ""))
     if site is None:
         return f"{shown['kind']} {name or 'variable'} of a library" if shown["kind"] == "stack" else "heap of a library"
     if shown["kind"] == "stack" and not (name and site["line"]):
