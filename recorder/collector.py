@@ -328,6 +328,7 @@ class Collector:
             accesses=made["accesses"],
             unknown=self._encoder.unknown(),
             unrecorded=status.unrecorded,
+            forked=status.forked,
             images_lost=status.images_lost,
             windows=int(self._encoder.counts(FIRST_PATH)[CODE["window_begin"]]),
             waited=status.waited / 1e9,

@@ -40,6 +40,8 @@ class Outcome:
     file_bytes: int = 0
     unknown: int = 0
     unrecorded: int = 0
+    forked: int = 0
+    """Processes that came of fork while none was followed."""
     images_lost: int = 0
     windows: int = 0
     """Times that a thread went into a window of the run."""

@@ -40,6 +40,7 @@ class PoolStatus(ctypes.Structure):
         ("waited", c_uint64),
         ("waits", c_uint64),
         ("unrecorded", c_uint64),
+        ("forked", c_uint64),
     ]
 
 

@@ -19,7 +19,7 @@
 /* What Python reads of the pool's header. */
 struct tk_pool_status {
     uint32_t mode, owner, images, images_lost, streams, buffers;
-    uint64_t waited, waits, unrecorded;
+    uint64_t waited, waits, unrecorded, forked;
 };
 
 #define READ(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
@@ -169,7 +169,8 @@ TK_EXPORT void tk_pool_status(struct tk_view *view, struct tk_pool_status *statu
     tk_see_buffers(view);
     *status = (struct tk_pool_status){READ(pool->mode),        READ(pool->owner),       READ(view->images),
                                       READ(pool->images_lost), READ(exchange->streams), READ(view->buffers),
-                                      READ(exchange->waited),  READ(exchange->waits),   READ(exchange->unrecorded)};
+                                      READ(exchange->waited),  READ(exchange->waits),   READ(exchange->unrecorded),
+                                      READ(exchange->forked)};
 }
 
 /* The exit status as the program said it, -1 if it did not. */

@@ -141,6 +141,7 @@ struct tk_exchange {
     uint64_t waited;  /* nanoseconds that threads of the program waited for a free buffer */
     uint64_t waits;
     uint64_t unrecorded; /* threads and handlers that found no buffer and ran unrecorded */
+    uint64_t forked;     /* processes that came of fork, where none is followed */
 
     uint32_t filled __attribute__((aligned(64))); /* futex: counts buffers handed to the collector */
     uint32_t collector_sleeps;

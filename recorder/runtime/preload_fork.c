@@ -109,11 +109,20 @@ void tk_watch_forks(void)
     pthread_atfork(begin_fork, parent_forked, end_fork);
 }
 
+/* In the parent. */
+static void note_child(pid_t child)
+{
+    if (!tk_following())
+        __atomic_fetch_add(&tk_layout.exchange->forked, 1, __ATOMIC_RELAXED);
+    if (tk_noting())
+        TK_RECORD2(fork, tk_ticket(), (uint64_t)child);
+}
+
 TK_EXPORT pid_t fork(void)
 {
     pid_t child = TK_REAL(fork)();
-    if (child > 0 && tk_noting())
-        TK_RECORD2(fork, tk_ticket(), (uint64_t)child);
+    if (child > 0 && tk_pool)
+        note_child(child);
     return child;
 }
 
@@ -126,8 +135,8 @@ TK_EXPORT pid_t _Fork(void)
     pid_t child = TK_REAL(_Fork)();
     if (!by_program)
         return child;
-    if (child > 0 && tk_noting())
-        TK_RECORD2(fork, tk_ticket(), (uint64_t)child);
+    if (child > 0 && tk_pool)
+        note_child(child);
     if (child == 0 && tk_pool) {
         leave_pool();
         cover(&tk_layout);

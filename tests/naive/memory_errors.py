@@ -293,7 +293,7 @@ class NaiveMemoryErrors(NaiveObjects):
         ]
 
     def of_libc(self) -> list[Object]:
-        """Blocks of calls of C's library and of OpenMP's, and the first of a stream's output and input that is like stdio's."""
+        """Those that C's library and OpenMP's made, and the first of a stream's output and input like stdio's."""
         found = []
         for each in self.blocks():
             name = self.callee(each)

@@ -68,11 +68,11 @@ def test_text_shows_them(trace: Path, tmp_path: Path) -> None:
         options = ("--top", "0") if module == "advise" else ()
         shown = tracekit("analyze", "-m", module, *options, trace)
         if module == "advise":  # which speaks of the loop in the source, in the function whose text it is
-            assert "made/up.h:7:3 (from user.c:21, user.c:25, ...) sum" in shown
+            assert "made/up.h:7:3 (from user.c:21:10, user.c:25:11, ...) sum" in shown
             assert "in main  [1], inlined at user.c:25:11" in shown
         else:
-            assert "made/up.h:7:3 (from user.c:25, user.c:26) main" in shown
-            assert "made/up.h:7:3 (from user.c:21) once" in shown
+            assert "made/up.h:7:3 (from user.c:25:11, user.c:26:12) main" in shown
+            assert "made/up.h:7:3 (from user.c:21:10) once" in shown
         assert "made/up.h:15:3 far" in shown
     tracekit("report", "-o", tmp_path / "page.html", trace)
-    assert "made/up.h:7:3 (from user.c:25, user.c:26) main" in (tmp_path / "page.html").read_text()
+    assert "made/up.h:7:3 (from user.c:25:11, user.c:26:12) main" in (tmp_path / "page.html").read_text()

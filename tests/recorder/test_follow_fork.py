@@ -61,6 +61,15 @@ def test_what_the_program_does_stays_the_same(tmp_path: Path, families: Path, wa
         assert [path.name for path in tmp_path.iterdir()] == ["trace.zst"]
 
 
+@pytest.mark.parametrize("way", ["fork", "thread", "execv", "vfork"])
+@pytest.mark.parametrize("options", [(), FOLLOW], ids=["alone", "followed"])
+def test_children_that_are_not_recorded_are_counted(
+    tmp_path: Path, families: Path, way: str, options: tuple[str]
+) -> None:
+    said = "1 forked process ran unrecorded; --follow-fork records it in a trace of its own\n"
+    assert (said in record(tmp_path, families, way, options=options).stderr) is (not options and way != "vfork")
+
+
 @pytest.mark.parametrize("way, count, status", [("fork", 300, 5), ("thread", 401, 131)])
 def test_a_forked_child_has_a_trace(tmp_path: Path, families: Path, way: str, count: int, status: int) -> None:
     record(tmp_path, families, way, options=FOLLOW)

@@ -163,7 +163,7 @@ def test_code_of_a_header_has_the_users_line_behind_it() -> None:
         {},
     )
     assert [instruction_text(row) for row in rows] == [
-        "load bits/stl_vector.h:1046:5 (from main.cc:12) size",
+        "load bits/stl_vector.h:1046:5 (from main.cc:12:5) size",
         "load a.h:7:5 size",
         "load bits/stl_vector.h:3:5 size",
         "load lib/b.cc:1:5 size",
@@ -175,7 +175,7 @@ def test_code_of_a_header_has_the_users_line_behind_it() -> None:
     }
     shown = as_text(report, {}, 0, PLAIN)
     assert "files below /src/app" in shown
-    assert "load bits/stl_vector.h:1046:5 (from main.cc:12) size" in shown
+    assert "load bits/stl_vector.h:1046:5 (from main.cc:12:5) size" in shown
 
 
 def test_loops_at_one_place_are_told_apart_by_their_depth() -> None:

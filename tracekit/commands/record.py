@@ -11,7 +11,7 @@ import click
 
 from tracekit import sizes
 from tracekit.commands import completing
-from tracekit.counted import rounded, rounded_bytes
+from tracekit.counted import counted, rounded, rounded_bytes
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.file_names import shell_word
 from tracekit.version import __version__
@@ -291,6 +291,12 @@ def _report_all(result: Result, name: str, asked: Sequence[WindowRule] | None) -
     status = _report(result, name)
     if asked is not None and result.outcome.windows == 0 and not result.outcome.failure:
         _say_that_none_opened(asked)
+    if forked := result.outcome.forked:
+        print(
+            f"tracekit: {counted(forked, 'forked process')} ran unrecorded; --follow-fork records "
+            f"{'it' if forked == 1 else 'each'} in a trace of its own",
+            file=sys.stderr,
+        )
     _report_others(result)
     return status
 

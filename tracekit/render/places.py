@@ -140,21 +140,25 @@ def place_text(place: Json) -> str:
     elif place.get("nearby"):
         text = f"{place['file']}:~{place['line']}"
     else:
-        text = f"{place['file']}:{place['line']}" + (f":{place['column']}" if place["column"] else "")
+        text = _line_text(place)
     return text + user_text(place)
 
 
 def user_text(place: Json) -> str:
-    """` (from app.cc:12)`: where code of the system's headers was inlined, loops at several places; else nothing."""
+    """` (from app.cc:12:5)`: where code of the system's headers was inlined, loops at several places; else nothing."""
     if not place.get("system"):
         return ""
     users = place.get("called_at") or [user for user in place.get("inlined_at", ()) if not user.get("system")][:1]
-    lines = list(dict.fromkeys(f"{user['file']}:{user['line']}" for user in users))
-    return f" (from {', '.join(lines[:USERS])}{', ...' if lines[USERS:] else ''})" if lines else ""
+    shown = list(dict.fromkeys(_line_text(user) for user in users))
+    return f" (from {', '.join(shown[:USERS])}{', ...' if shown[USERS:] else ''})" if shown else ""
+
+
+def _line_text(place: Json) -> str:
+    return f"{place['file']}:{place['line']}" + (f":{place['column']}" if place.get("column") else "")
 
 
 USERS = 2
-"""So many of the lines that a loop was inlined into are named."""
+"""So many of the places that a loop was inlined into are named."""
 
 
 def code_text(place: Json) -> str:
