@@ -1,8 +1,8 @@
 """``make test PYTEST_OPTIONS="-p tests.processor_time"``: processor time by file, whatever else the machine does.
 
-It counts the process of the test, the processes that it has waited for, and those that still run, such as those that
-compile kernels. What has to be compiled counts for the test that needs it first: with an empty ``XDG_CACHE_HOME``, for
-`tests/order.py`, or with one that has all.
+It counts the process of the test, the processes that it has waited for, and those that still run with those that they
+have waited for, such as those that compile kernels. What has to be compiled counts for the test that needs it first:
+with an empty ``XDG_CACHE_HOME``, for `tests/order.py`, or with one that has all.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _of_those_that_run() -> float:
             for child in children.read_text().split():
                 with contextlib.suppress(OSError):
                     after_name = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-                    ticks += int(after_name[11]) + int(after_name[12])  # utime and stime (proc(5))
+                    ticks += sum(map(int, after_name[11:15]))  # utime and stime, and those waited for (proc(5))
     return ticks / _TICKS
 
 

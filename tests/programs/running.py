@@ -7,7 +7,6 @@ kernels are loaded once for all tests.
 from __future__ import annotations
 
 import io
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests import prepared
 from tests.recorder.instrumented import toolchain
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -42,7 +42,7 @@ class Recording:
 
 def run(command: Sequence[str | Path], stdin: bytes = b"") -> Outcome:
     """Run a command to its end."""
-    done = subprocess.run([str(word) for word in command], input=stdin, capture_output=True, timeout=SECONDS)
+    done = prepared.run([str(word) for word in command], input=stdin, timeout=SECONDS)
     status = done.returncode if done.returncode >= 0 else 128 - done.returncode
     return Outcome(done.stdout, status, done.stderr)
 

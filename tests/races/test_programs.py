@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 import tracekit
+from tests import prepared
 from tests.needs import flang as flang_of_clang
 from tests.needs import needs
 from tests.recorder.instrumented import toolchain
@@ -70,7 +70,7 @@ def compiled(folder: Path, file: str, *options: str) -> Path:
         "-o",
         str(program),
     ]
-    run = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+    run = prepared.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
     return program
 
@@ -128,7 +128,7 @@ def test_where_other_orders_of_locks_were_looked_for(
     assert races(tmp_path, programs[program], case, variant)["summary"]["lock_orders_until"] == until
     command = [*TRACEKIT, "analyze", "-m", "races", tmp_path / "trace.zst"]
     for options, said in (([], note), (["--no-lock-orders"], "")):
-        text = subprocess.run([*command, *options], check=True, capture_output=True, text=True, env=ENVIRONMENT).stdout
+        text = prepared.run([*command, *options], check=True, capture_output=True, text=True, env=ENVIRONMENT).stdout
         notes = [line for line in text.splitlines() if "other orders of locks" in line]
         assert len(notes) == bool(said) and all(said in line for line in notes)
 
@@ -145,10 +145,10 @@ def test_another_order_of_locks_is_told(tmp_path: Path, programs: dict[str, Path
     assert race["other_lock_order"]["object"]["name"] == "mutex"
     trace, profile, sarif = tmp_path / "trace.zst", tmp_path / "races.profile", tmp_path / "races.sarif"
     command = [*TRACEKIT, "analyze", "-m", "races", trace]
-    text = subprocess.run(command, check=True, capture_output=True, text=True, env=ENVIRONMENT).stdout
+    text = prepared.run(command, check=True, capture_output=True, text=True, env=ENVIRONMENT).stdout
     assert "in this run mutex ordered the two" in text
-    subprocess.run([*command, "-o", profile], check=True, env=ENVIRONMENT)
-    subprocess.run([*TRACEKIT, "export", "sarif", profile, "-o", sarif], check=True, env=ENVIRONMENT)
+    prepared.run([*command, "-o", profile], check=True, env=ENVIRONMENT)
+    prepared.run([*TRACEKIT, "export", "sarif", profile, "-o", sarif], check=True, env=ENVIRONMENT)
     (result,) = json.loads(sarif.read_text())["runs"][0]["results"]
     assert "which mutex ordered in this run" in result["message"]["text"]
     (table,) = [table for table in TABLES if table.name == "races"]
@@ -198,7 +198,7 @@ def test_fortran(tmp_path: Path) -> None:
         [flang, "-O1", "-g", "-fopenmp", "-c", "-emit-llvm", FOLDER / "fortran.f90", "-o", bitcode],
         [*TRACEKIT, "cc", *options, "-o", program],
     ):
-        subprocess.run([str(word) for word in command], env=ENVIRONMENT, check=True, capture_output=True, timeout=300)
+        prepared.run([str(word) for word in command], env=ENVIRONMENT, check=True, capture_output=True, timeout=300)
     assert races(tmp_path, program, "all", "ok")["races"] == []
     (tmp_path / "trace.zst").unlink()
     found = races(tmp_path, program, "race", "")["races"]
@@ -206,7 +206,7 @@ def test_fortran(tmp_path: Path) -> None:
     for race in found:
         lines = {race[end]["instruction"]["line"] for end in ("first", "second")}
         assert lines & marked("fortran.f90") and lines <= {0, *marked("fortran.f90")}, race
-    shown = subprocess.run(
+    shown = prepared.run(
         [*TRACEKIT, "analyze", "-m", "races", str(tmp_path / "trace.zst")], capture_output=True, text=True, timeout=300
     ).stdout
     assert "library code" not in shown and "fortran.f90:19" in shown

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import tracekit
+from tests import prepared
 from tests.needs import needs
 from tests.recorder.recording import ENVIRONMENT, TRACEKIT, build, record
 from tracekit.formats.errors import TracekitError
@@ -54,7 +55,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def analyze(trace: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [*TRACEKIT, "analyze", "-m", "races", *options, str(trace)]
-    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
+    return prepared.run(command, env=ENVIRONMENT, capture_output=True, text=True)
 
 
 def test_both_ends_the_object_locks_and_threads(trace: Path) -> None:

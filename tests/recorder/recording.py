@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tests import prepared
 from tests.recorder.instrumented import toolchain
 from tracekit.formats.chunk_codec import Decoder
 from tracekit.formats.events import BY_CODE, FIRST_PATH, NONE, RECORDED
@@ -34,10 +35,9 @@ def build(folder: Path, source: str, *flags: str, name: str = "app", cxx: bool =
     file = folder / f"{name}.{'cpp' if cxx else 'c'}"
     file.write_text(source)
     toolchain()  # may have to be built, which takes longer than TIMEOUT where much else goes on
-    run = subprocess.run(
+    run = prepared.run(
         [*TRACEKIT, "c++" if cxx else "cc", "-O1", str(file), "-o", str(folder / name), *flags],
         env=ENVIRONMENT,
-        capture_output=True,
         text=True,
         timeout=TIMEOUT,
     )
@@ -53,13 +53,12 @@ def record(
     environment: dict[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run ``tracekit record``; the trace is ``folder/trace.zst`` unless the options name another."""
-    return subprocess.run(
+    return prepared.run(
         [*TRACEKIT, "record", *options, *map(str, command)],
         cwd=folder,
         input=stdin,
         text=True,
         env={**ENVIRONMENT, **(environment or {})},
-        capture_output=True,
         timeout=TIMEOUT,
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import prepared
 from tests.programs.running import tracekit
 from tests.recorder.recording import ENVIRONMENT, TRACEKIT, build, record
 from tracekit.address_space import read_snapshots
@@ -110,7 +111,7 @@ def test_the_text_and_the_json(recorded: tuple[Path, str]) -> None:
 def test_a_trace_without_snapshots(tmp_path: Path) -> None:
     build(tmp_path, "int main(void) { return 0; }")
     record(tmp_path, "./app")
-    run = subprocess.run(
+    run = prepared.run(
         [*TRACEKIT, "regions", "trace.zst"], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True
     )
     assert run.returncode == 1 and "tracekit record --snapshots 1s" in run.stderr

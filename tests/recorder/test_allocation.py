@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
+from tests import prepared
 from tests.recorder.recording import ENVIRONMENT, TRACEKIT, build, events, record
 
 HEAP = ("heap_alloc", "heap_realloc", "heap_free")
 
 
 def checked(trace: Path) -> Path:
-    run = subprocess.run([*TRACEKIT, "check", trace], env=ENVIRONMENT, capture_output=True, text=True)
+    run = prepared.run([*TRACEKIT, "check", trace], env=ENVIRONMENT, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
     return trace
 

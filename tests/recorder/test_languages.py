@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import tracekit
-from tests import needs
+from tests import needs, prepared
 from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, read, record
 
 SOURCES = ROOT / "fixtures/languages"
@@ -17,7 +16,7 @@ SECONDS = 300
 
 
 def _run(*command: object) -> str:
-    run = subprocess.run(
+    run = prepared.run(
         [str(word) for word in command], env=ENVIRONMENT, capture_output=True, text=True, timeout=SECONDS
     )
     assert run.returncode == 0, run.stderr

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tracekit
+from tests import prepared
 from tests.recorder.recording import ENVIRONMENT, TRACEKIT, build, record
 from tracekit.formats.image import CallFlag
 
@@ -55,9 +56,7 @@ int main(int argc, char **argv) {
 
 
 def _check(folder: Path) -> None:
-    check = subprocess.run(
-        [*TRACEKIT, "check", "trace.zst"], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True
-    )
+    check = prepared.run([*TRACEKIT, "check", "trace.zst"], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True)
     assert check.returncode == 0, check.stdout
 
 
@@ -125,7 +124,7 @@ def test_what_they_hand_back_is_stored_by_the_program_and_cuts_no_record(options
     run = record(tmp_path, program)
     assert (run.returncode, run.stdout) == (0, native), run.stderr
     _check(tmp_path)
-    dump = subprocess.run(
+    dump = prepared.run(
         [*TRACEKIT, "dump", "--function", "parts", "trace.zst"],
         cwd=tmp_path,
         env=ENVIRONMENT,

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests import prepared
 from tests.needs import needs
 from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, build, events, read, record
 from tracekit.formats.event_values import SyncRegion, TaskDependence, TaskFlag, TaskStatus
@@ -32,7 +33,7 @@ def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def info(trace: Path) -> dict[str, Any]:
-    out = subprocess.run([*TRACEKIT, "info", "--json", trace], env=ENVIRONMENT, capture_output=True, check=True).stdout
+    out = prepared.run([*TRACEKIT, "info", "--json", trace], env=ENVIRONMENT, capture_output=True, check=True).stdout
     found: dict[str, Any] = json.loads(out)
     return found
 
@@ -40,7 +41,7 @@ def info(trace: Path) -> dict[str, Any]:
 def test_answers_and_soundness(recorded: tuple[Path, str]) -> None:
     trace, output = recorded
     assert output == "71820100 4 6 144 101133400\n"
-    check = subprocess.run([*TRACEKIT, "check", trace], env=ENVIRONMENT, capture_output=True, text=True)
+    check = prepared.run([*TRACEKIT, "check", trace], env=ENVIRONMENT, capture_output=True, text=True)
     assert check.returncode == 0, check.stdout
     assert info(trace)["threads"] >= 4
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests import prepared
 from tests.recorder.recording import ENVIRONMENT, TRACEKIT, Recorded, build, events, read, record
 from tracekit.formats.event_values import AtomicOrder, SyncKind
 from tracekit.formats.events import EVENTS
@@ -20,9 +20,7 @@ def recorded(folder: Path, source: str, *flags: str, cxx: bool = False) -> tuple
     """The records of a program, in the order of tickets where they have one; what it printed; the format version."""
     run = record(folder, build(folder, source, "-pthread", *flags, cxx=cxx))
     assert run.returncode == 0, run.stderr
-    check = subprocess.run(
-        [*TRACEKIT, "check", "trace.zst"], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True
-    )
+    check = prepared.run([*TRACEKIT, "check", "trace.zst"], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True)
     assert check.returncode == 0, check.stdout
     with TraceReader(folder / "trace.zst") as trace:
         version = trace.version

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
+from tests import prepared
 from tests.recorder.recording import ENVIRONMENT, TRACEKIT, build, events, record
 
 PROGRAM = r"""
@@ -54,7 +54,7 @@ def test_cxx_threads(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
     plain, timed, shared = (int(word, 16) for word in run.stdout.split())
     trace = tmp_path / "trace.zst"
-    check = subprocess.run([*TRACEKIT, "check", trace], env=ENVIRONMENT, capture_output=True, text=True)
+    check = prepared.run([*TRACEKIT, "check", trace], env=ENVIRONMENT, capture_output=True, text=True)
     assert check.returncode == 0, check.stdout
     assert len(events(trace, "thread_start")) == len(events(trace, "thread_join")) == 4
     order = sorted(events(trace, "lock", "lock_shared", "unlock"), key=lambda event: event.words[0])

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import prepared
 from tests.recorder.recording import ENVIRONMENT, TIMEOUT, TRACEKIT, build, record
 from tracekit.commands.check import check
 from tracekit.formats.reader import TraceReader
@@ -203,7 +204,7 @@ def faults(trace: Path) -> tuple[list[str], str]:
 
 def ended(folder: Path, *command: object, options: tuple[str, ...] = ()) -> tuple[int, float, str]:
     """The exit status of `record`, the seconds that it took after the program had ended, and what it said."""
-    run = subprocess.run(
+    run = prepared.run(
         [*TRACEKIT, "record", *options, *map(str, command)],
         cwd=folder,
         env=ENVIRONMENT,

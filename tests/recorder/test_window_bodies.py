@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import prepared
 from tests.needs import require
 from tests.programs.test_windows import compare, recorded
 from tests.recorder.recording import ENVIRONMENT, TRACEKIT, build, events, record
@@ -229,7 +230,7 @@ def test_what_calls_nothing_is_listed_at_checks_alone(tmp_path: Path) -> None:
     )
     code = tmp_path / "app.ll"
     command = [*TRACEKIT, "cc", "--windows", "-O2", "-S", "-emit-llvm", str(source), "-o", str(code)]
-    subprocess.run(command, check=True, env=ENVIRONMENT)
+    prepared.run(command, check=True, env=ENVIRONMENT)
     twin = re.search(r"^define .* @find\.tk\(.*?^}", code.read_text(), re.MULTILINE | re.DOTALL)
     assert twin is not None
     lists = re.findall(r"(%\w+) = call .*@__tk_activations\)", twin[0])
