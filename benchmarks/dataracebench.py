@@ -3,7 +3,7 @@
     git clone https://github.com/LLNL/dataracebench
     python benchmarks/dataracebench.py [--fortran] [--threads 4] [--runs 5] [--no-lock-orders] dataracebench
 
-Those in C and C++, or, with `--fortran`, those in Fortran, which flang 19 makes bitcode of. A program's name says
+Those in C and C++, or, with `--fortran`, those in Fortran, compiled by flang 19. A program's name says
 whether it has a race. Kernels of PolyBench are compiled with their smallest data; a program that goes on for ever is
 interrupted after some seconds, and what it did until then is judged. With `--runs` a program in which nothing was found
 runs again, so often at most, as DataRaceBench's own script runs each: some have their race in some runs only.
@@ -26,9 +26,6 @@ TRACEKIT = [sys.executable, "-m", "tracekit"]
 RUN, ANALYSE = 5, 300
 """Seconds after which a program is ended, and those after which its analysis is given up."""
 POLYBENCH = "-DMINI_DATASET -DPOLYBENCH_NO_FLUSH_CACHE -DPOLYBENCH_TIME -D_POSIX_C_SOURCE=200112L".split()
-
-FLANG, FORTRAN = "flang-new-19", ["-c", "-emit-llvm"]
-RUNTIME = ["-L/usr/lib/llvm-19/lib", "-lFortranRuntime", "-lFortranDecimal", "-lm"]
 
 
 class Verdict(NamedTuple):
@@ -83,9 +80,7 @@ def compiled(path: Path, to: Path) -> str:
 
 def compiled_fortran(path: Path, to: Path) -> str:
     """The same of a program in Fortran, whose module files go beside the program."""
-    bitcode = to.with_suffix(".bc")
-    wrong = failure(FLANG, "-fopenmp", "-O0", "-g", "-module-dir", to.parent, *FORTRAN, path, "-o", bitcode)
-    return wrong or failure(*TRACEKIT, "cc", "-fopenmp", "--threads", "-g", "-O0", "-w", bitcode, *RUNTIME, "-o", to)
+    return failure(*TRACEKIT, "fc", "-fopenmp", "--threads", "-g", "-O0", "-w", "-J", to.parent, path, "-o", to)
 
 
 def recorded(program: Path, trace: Path, threads: int) -> None:

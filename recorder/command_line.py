@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import islice
 from typing import NamedTuple
 
 _WITH_SEPARATE_VALUE = frozenset(
@@ -22,10 +24,10 @@ _COMPILED_SUFFIXES = frozenset(".c .i .cc .cp .cxx .cpp .c++ .C .CPP .ii .m .mi 
 _ASSEMBLER_SUFFIXES = frozenset(".s .S .sx .asm".split())
 _HEADER_SUFFIXES = frozenset(".h .hh .hpp .hxx .H .h++ .tcc".split())
 
-_STOPS_BEFORE_BACKEND = frozenset(
+STOPS_BEFORE_BACKEND = frozenset(
     "-E -M -MM -fsyntax-only --precompile --analyze -emit-ast -module-file-info -verify-pch".split()
 )
-_STOPS_BEFORE_LINK = frozenset({"-c", "-S", *_STOPS_BEFORE_BACKEND})
+STOPS_BEFORE_LINK = frozenset({"-c", "-S", *STOPS_BEFORE_BACKEND})
 _LONG_NAMES = {
     "--compile": "-c", "--assemble": "-S", "--preprocess": "-E", "--shared": "-shared", "--static": "-static",
     "--dependencies": "-M", "--user-dependencies": "-MM", "-static-pie": "-static",
@@ -52,8 +54,9 @@ def read(words: Sequence[str]) -> CommandLine:
     linker: list[str] = []
     languages: list[str] = []
     language = "none"
-    debug = tail_recursion = False
-    for option, value in each_option(expand(words)):
+    tail_recursion = False
+    given = list(each_option(expand(words)))
+    for option, value in given:
         if option == "":
             languages.append(_language(value, language))
         elif option == "-x":
@@ -66,18 +69,16 @@ def read(words: Sequence[str]) -> CommandLine:
             linker += option.split(",")[1:]
         elif option in ("-foptimize-sibling-calls", "-fno-optimize-sibling-calls"):
             tail_recursion = option.startswith("-fopt")
-        elif _is_debug_level(option):
-            debug = option not in ("-g0", "-ggdb0")
         options.add(_LONG_NAMES.get(option, option))
-    compiles = "compiled" in languages and not options & _STOPS_BEFORE_BACKEND
-    links = bool(languages or "-l" in options) and "header" not in languages and not options & _STOPS_BEFORE_LINK
+    compiles = "compiled" in languages and not options & STOPS_BEFORE_BACKEND
+    links = bool(languages or "-l" in options) and "header" not in languages and not options & STOPS_BEFORE_LINK
     return CommandLine(
         compiles=compiles,
         links=links,
         shared="-shared" in options or "-shared" in linker or "-Bshareable" in linker,
         static="-static" in options,
         relocatable=bool({"-r", "--relocatable", "-relocatable", "-i"} & {*linker, *(options & {"-r"})}),
-        debug=debug,
+        debug=asks_for_debug(option for option, _ in given),
         tail_recursion=tail_recursion,
         llvm_options=frozenset(llvm_options),
     )
@@ -130,20 +131,26 @@ def split_response(text: str) -> list[str]:
 
 def each_option(words: Iterable[str]) -> Iterator[tuple[str, str]]:
     """(option, its value) for each option, ("", name) for each input."""
+    return ((option, value) for option, value, _ in each_piece(words))
+
+
+def each_piece(words: Iterable[str], separate: AbstractSet[str] = frozenset()) -> Iterator[tuple[str, str, list[str]]]:
+    """As each_option, with the words that say so; `separate`: more options whose value is the next word."""
     rest = iter(words)
     for word in rest:
         if word == "--":
-            yield from (("", name) for name in rest)
-        elif word in _WITH_SEPARATE_VALUE:
-            yield word, next(rest, "")
+            yield from (("", name, [name]) for name in rest)
+        elif word in _WITH_SEPARATE_VALUE or word in separate:
+            values = list(islice(rest, 1))
+            yield word, "".join(values), [word, *values]
         elif word == "-" or not word.startswith("-"):
-            yield "", word
+            yield "", word, [word]
         elif word[:2] in ("-x", "-l"):
-            yield word[:2], word[2:]
+            yield word[:2], word[2:], [word]
         elif word.startswith("--language="):
-            yield "-x", word.partition("=")[2]
+            yield "-x", word.partition("=")[2], [word]
         else:
-            yield word, ""
+            yield word, "", [word]
 
 
 def _language(name: str, language: str) -> str:
@@ -158,6 +165,12 @@ def _language(name: str, language: str) -> str:
     if suffix in _ASSEMBLER_SUFFIXES:
         return "assembler"
     return "header" if suffix in _HEADER_SUFFIXES else "object"
+
+
+def asks_for_debug(options: Iterable[str]) -> bool:
+    """Whether source lines are asked for: the last option that says so counts."""
+    levels = [option for option in options if _is_debug_level(option)]
+    return bool(levels) and levels[-1] not in ("-g0", "-ggdb0")
 
 
 def _is_debug_level(option: str) -> bool:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
 
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.file_names import escape_undecodable
@@ -37,14 +38,7 @@ GUARDS = ("__cxa_guard_acquire", "__cxa_guard_release")
 _WITHOUT_LIBRARY = frozenset({"-nostdlib", "-nodefaultlibs", "-nostdlib++", "-stdlib=libc++"})
 """With one of these, clang does not link libstdc++."""
 
-_HELP = """\
-Usage: tracekit cc  [options below] <clang's options and files>
-       tracekit c++ [options below] <clang's options and files>
-
-Compiles and links with clang, instrumented for `tracekit record`. Takes the compiler's
-place in a build:  CC="tracekit cc" CXX="tracekit c++" make
-(where only one word will do, as in CMake: tracekit-cc, tracekit-c++)
-
+OPTIONS = """\
   --at=source      record loops and calls as the source has them (default)
   --at=machine     record what is left after all optimisation
   --record=paths   one record for each path, addresses where they cannot be derived (default)
@@ -58,7 +52,18 @@ place in a build:  CC="tracekit cc" CXX="tracekit c++" make
   --windows        let `record --paused` open windows in the middle of the run
   --intercept=NAME record calls of this function of yours with arguments and results
                    (several: NAME,NAME, or the option again); types come from -g
-  --path-prefix-map OLD=NEW
+"""
+"""Those of tracekit's compilers for all languages."""
+
+_HELP = """\
+Usage: tracekit cc  [options below] <clang's options and files>
+       tracekit c++ [options below] <clang's options and files>
+
+Compiles and links with clang, instrumented for `tracekit record`. Takes the compiler's
+place in a build:  CC="tracekit cc" CXX="tracekit c++" make
+(where only one word will do, as in CMake: tracekit-cc, tracekit-c++)
+
+{options}  --path-prefix-map OLD=NEW
                    write NEW for the folder OLD in the names of files, as clang's
                    -ffile-prefix-map; may be given several times
 
@@ -73,16 +78,19 @@ def main(name: str, words: Sequence[str]) -> int:
     try:
         if not words or words[0] == "--help":
             return _help(failed=not words)
-        clang, arguments, settings = command(name, words)
+        become(*command(name, words))
     except TracekitError as error:
         print(f"tracekit: {error}", file=sys.stderr)
         return 1
+
+
+def become(compiler: str, arguments: list[str], settings: str = "") -> NoReturn:
+    """Replace this process with a compiler, as `command` returns it. Raises TracekitError if it cannot be started."""
     sys.stdout.flush()
     try:
-        os.execve(clang, arguments, {**os.environ, "TRACEKIT_PASS": settings})
+        os.execve(compiler, arguments, {**os.environ, "TRACEKIT_PASS": settings})
     except OSError as error:
-        print(f"tracekit: {clang} could not be started: {error.strerror}", file=sys.stderr)
-    return 1
+        raise TracekitError(f"{compiler} could not be started: {error.strerror}") from None
 
 
 def main_cc() -> int:
@@ -101,7 +109,11 @@ def command(name: str, words: Sequence[str]) -> tuple[str, list[str], str]:
     Builds the pass and the runtime if they are needed and not there. Raises TracekitError if that
     fails, or for a wrong value of an option of ours.
     """
-    settings, words = _own_options(words)
+    return instrumenting(name, *own_options(words))
+
+
+def instrumenting(name: str, settings: Mapping[str, str], words: Sequence[str]) -> tuple[str, list[str], str]:
+    """As `command`, for what `own_options` returns."""
     last: list[str] = []
     libc, words, choosing = musl.read(words)
     wanted = command_line.read(words)
@@ -125,8 +137,11 @@ def command(name: str, words: Sequence[str]) -> tuple[str, list[str], str]:
     return clang.path, arguments + after, ",".join(f"{key}={value}" for key, value in settings.items())
 
 
-def _own_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """What the pass is told (the last of several options of one name counts), and all other words."""
+def own_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """What the pass is told (the last of several options of one name counts), and all other words.
+
+    Raises TracekitError for a wrong value of an option of ours.
+    """
     settings = {"at": AT[0], "record": RECORD[0]}
     rest: list[str] = []
     intercepted: list[str] = []
@@ -221,5 +236,5 @@ def _help(failed: bool) -> int:
         clang = os.path.basename(toolchain.find_clang().path)
     except TracekitError:
         clang = "clang"
-    print(_HELP.format(clang=clang), end="", file=sys.stderr if failed else sys.stdout)
+    print(_HELP.format(clang=clang, options=OPTIONS), end="", file=sys.stderr if failed else sys.stdout)
     return 1 if failed else 0

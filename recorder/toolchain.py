@@ -101,6 +101,35 @@ def _chosen_clang(name: str) -> Clang:
     return clang
 
 
+def find_flang(clang: Clang) -> str:
+    """The flang to use: ``$TRACEKIT_FLANG``, else the one of ``clang``'s version. An absolute path.
+
+    Raises TracekitError, with the command that installs one, if there is none whose code this clang reads.
+    """
+    chosen = os.environ.get("TRACEKIT_FLANG")
+    if chosen:
+        version = _version(which(chosen))
+        if not version:
+            raise TracekitError(
+                f"TRACEKIT_FLANG names {chosen}, which is not a flang that runs; name another or unset it"
+            )
+        if int(version.split(".")[0]) > clang.major:
+            raise TracekitError(
+                f"TRACEKIT_FLANG names flang {version}, whose code clang {clang.version} cannot read; name a clang of "
+                "that version in TRACEKIT_CLANG"
+            )
+        return which(chosen)
+    beside = os.path.dirname(os.path.realpath(clang.path))
+    for name in ("flang", "flang-new"):
+        for path in (which(f"{beside}/{name}"), which(f"{name}-{clang.major}"), which(name)):
+            if path and _version(path).split(".")[0] == str(clang.major):
+                return path
+    raise TracekitError(
+        f"no flang of version {clang.major}, as clang is, was found; install one with `apt-get install "
+        f"flang-{clang.major}`, or name one in TRACEKIT_FLANG"
+    )
+
+
 def llvm_config(clang: Clang) -> str:
     """The path of the llvm-config that belongs to ``clang`` and knows its headers.
 
@@ -129,15 +158,17 @@ def which(name: str) -> str:
 
 
 def _version(path: str) -> str:
-    """The version of the clang at ``path``, empty if it is none; remembered while the file stays the same."""
+    """The version of the clang or flang at ``path``, empty if it is none; remembered while the file stays the same."""
     if not path:
         return ""
-    note = "clang-" + digest([os.fsencode(_stamp(path))])
+    note = "compiler-" + digest([os.fsencode(_stamp(path))])
     version = recall(note)
     if not version:
         import re
 
-        match = re.search(r"clang version (\d+\.\d+\.\d+)", "\n".join(answer([path, "--version"])))
+        match = re.search(
+            r"\b(?:clang|flang|flang-new) version (\d+\.\d+\.\d+)", "\n".join(answer([path, "--version"]))
+        )
         version = match[1] if match else ""
         if version:
             remember(note, version)

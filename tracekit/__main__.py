@@ -22,6 +22,10 @@ def _run() -> int:
         from tracekit.recorder import driver
 
         return driver.main(sys.argv[1], sys.argv[2:])
+    if len(sys.argv) > 1 and sys.argv[1] == "fc":
+        from tracekit.recorder import fortran
+
+        return fortran.main(sys.argv[2:])
     from tracekit import cli
     from tracekit.environment import fill_standard_streams, keep_blas_alone
 

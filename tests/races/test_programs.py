@@ -16,7 +16,6 @@ import pytest
 
 import tracekit
 from tests import prepared
-from tests.needs import flang as flang_of_clang
 from tests.needs import needs
 from tests.recorder.instrumented import toolchain
 from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, record
@@ -189,16 +188,10 @@ def test_there_are_many() -> None:
 @needs("flang")
 def test_fortran(tmp_path: Path) -> None:
     """OpenMP of flang: the one sum that nothing orders, and nothing else."""
-    flang = flang_of_clang()
-    bitcode, program = tmp_path / "sums.bc", tmp_path / "sums"
-    libraries = Path(flang).parents[1] / "lib"
+    program = tmp_path / "sums"
     toolchain()
-    options = ["-w", "-O1", "-fopenmp", bitcode, f"-L{libraries}", "-lFortranRuntime", "-lFortranDecimal", "-lm"]
-    for command in (
-        [flang, "-O1", "-g", "-fopenmp", "-c", "-emit-llvm", FOLDER / "fortran.f90", "-o", bitcode],
-        [*TRACEKIT, "cc", *options, "-o", program],
-    ):
-        prepared.run([str(word) for word in command], env=ENVIRONMENT, check=True, capture_output=True, timeout=300)
+    command = [*TRACEKIT, "fc", "-O1", "-g", "-fopenmp", str(FOLDER / "fortran.f90"), "-o", str(program)]
+    prepared.run(command, env=ENVIRONMENT, check=True, capture_output=True, timeout=300)
     assert races(tmp_path, program, "all", "ok")["races"] == []
     (tmp_path / "trace.zst").unlink()
     found = races(tmp_path, program, "race", "")["races"]

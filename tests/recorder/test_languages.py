@@ -1,4 +1,4 @@
-"""Rust and Fortran through LLVM bitcode, as docs/building-programs.md shows; skipped where the compiler is missing."""
+"""Rust and Fortran, as docs/building-programs.md shows; skipped where the compiler is missing."""
 
 from __future__ import annotations
 
@@ -122,24 +122,20 @@ def test_a_small_enumeration_of_rust_has_fields_and_a_marker_has_none(tmp_path: 
     assert (loads["weight.(variant)"], loads["weight.Paved.lanes"], loads["to"]) == (1000, 750, 1000)
 
 
-SKIPPED = "-O1 -mllvm -opt-bisect-limit=0"
-"""flang's own optimisation, without LLVM's, which clang then does; as the page says."""
-
-
 def fortran_program(source: Path, folder: Path, level: str) -> Path:
-    """A program of Fortran, compiled as the page says, or with other options than SKIPPED."""
-    flang = needs.flang()
-    bitcode, program = folder / f"{source.stem}.bc", folder / source.stem
-    _run(flang, *level.split(), "-g", "-c", "-emit-llvm", "-module-dir", folder, source, "-o", bitcode)
-    libraries = [f"-L{Path(flang).parents[1] / 'lib'}", "-lFortranRuntime", "-lFortranDecimal", "-lm"]
-    _run(*TRACEKIT, "cc", "-w", "-O2", bitcode, *libraries, "-o", program)
+    """A program of Fortran."""
+    program = folder / source.stem
+    _run(*TRACEKIT, "fc", level, "-g", "-J", folder, source, "-o", program)
     return program
 
 
+LEVELS = pytest.mark.parametrize("level", ["-O0", "-O1", "-O2", "-O3"])
+
+
 @needs.needs("flang")
-@pytest.mark.parametrize("level", ["-O0", "-O1", SKIPPED])
+@LEVELS
 def test_components_of_derived_types_in_fortran(level: str, tmp_path: Path) -> None:
-    """By the tables that flang writes for its runtime; after LLVM's optimisation in flang those of arrays only."""
+    """By the tables that flang writes for its runtime."""
     program = fortran_program(ROOT / "fixtures/layout/bodies.f90", tmp_path, level)
     assert recorded(tmp_path, program) == ["      78.250    10010000      28.000"]
     rows = tracekit.analyze(tmp_path / "trace.zst", "layout", min_share=0).result["structures"]
@@ -154,12 +150,12 @@ def test_components_of_derived_types_in_fortran(level: str, tmp_path: Path) -> N
     assert body["array"] and body["unseen"] == ["born"] and body["advice"][0]["keep"] == ["x", "v"]
     cells = {field["field"]: field["type"] for row in rows if row["type"] == "cell" for field in row["fields"]}
     whole = {"value": "integer(4)", "weight": "real(8)[6]", "next": "type(cell), pointer"}
-    assert cells == ({} if level == "-O1" else whole)
+    assert cells == whole
 
 
 @needs.needs("flang")
 def test_fortran(tmp_path: Path) -> None:
-    program = fortran_program(SOURCES / "heat.f90", tmp_path, SKIPPED)
+    program = fortran_program(SOURCES / "heat.f90", tmp_path, "-O2")
     assert recorded(tmp_path, program) == ["12428.919811"]
     records = read(tmp_path / "trace.zst")
     allocated = [found.words[2] for found in records if found.name == "heap_alloc"]
@@ -201,7 +197,7 @@ CALLS_OF_ROWS = 1 + ROWS.split("\n").index("  do j = 1, 40")
 
 
 @needs.needs("flang")
-@pytest.mark.parametrize("level", ["-O0", "-O1", SKIPPED])
+@LEVELS
 def test_arithmetic_and_inquiries_of_fortran_are_in_nobodys_way(level: str, tmp_path: Path) -> None:
     (tmp_path / "rows.f90").write_text(ROWS)
     recorded(tmp_path, fortran_program(tmp_path / "rows.f90", tmp_path, level))
@@ -235,10 +231,11 @@ end program
 
 
 @needs.needs("flang")
-def test_loops_of_fortran_are_those_of_the_source(tmp_path: Path) -> None:
+@LEVELS
+def test_loops_of_fortran_are_those_of_the_source(level: str, tmp_path: Path) -> None:
     """flang -O1 alone unrolls this one and keeps the last sum in a register: 3 iterations, and no dependence."""
     (tmp_path / "sums.f90").write_text(SUMS)
-    assert recorded(tmp_path, fortran_program(tmp_path / "sums.f90", tmp_path, SKIPPED)) == ["136"]
+    assert recorded(tmp_path, fortran_program(tmp_path / "sums.f90", tmp_path, level)) == ["136"]
     result = tracekit.analyze(tmp_path / "trace.zst", "camp").result
     (loop,) = [loop for loop in result["loops"] if loop["loop"]["line"] == 5]
     assert loop["iterations"] == 15
@@ -248,4 +245,3 @@ def test_loops_of_fortran_are_those_of_the_source(tmp_path: Path) -> None:
         if any(level["inter"] and level["loop"]["line"] == 5 for level in row["levels"])
     ]
     assert carried == [("RAW", 14)]
-    assert SKIPPED in (ROOT / "docs/building-programs.md").read_text()

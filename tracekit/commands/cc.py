@@ -1,4 +1,4 @@
-"""`tracekit cc` and `tracekit c++`: hand the whole command line to the compiler driver."""
+"""`tracekit cc`, `tracekit c++` and `tracekit fc`: hand the whole command line to the compiler driver."""
 
 from __future__ import annotations
 
@@ -26,3 +26,12 @@ def cxx_command(words: tuple[str, ...]) -> int:
     from tracekit.recorder import driver
 
     return driver.main("c++", words)
+
+
+@click.command("fc", context_settings=_EVERY_WORD)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=completing.files)
+def fc_command(words: tuple[str, ...]) -> int:
+    """Compile and link Fortran with flang, instrumented."""
+    from tracekit.recorder import fortran
+
+    return fortran.main(words)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from tracekit import extras
 from tracekit.formats.errors import TracekitError
+
+if TYPE_CHECKING:
+    from tracekit.recorder.toolchain import Clang
 
 
 class Finding(NamedTuple):
@@ -127,6 +130,17 @@ def _compiler() -> Iterator[Finding]:
         return
     yield _built("compiler pass", toolchain.pass_folder_name(clang), lambda: toolchain.pass_plugin(clang))
     yield _built("runtime", runtime, lambda: toolchain.runtime_file("image_runtime.o", clang))
+    yield _flang(clang)
+
+
+def _flang(clang: Clang) -> Finding:
+    """What `tracekit fc` needs."""
+    from tracekit.recorder import toolchain
+
+    try:
+        return Finding("flang", True, f"Fortran: {toolchain.find_flang(clang)}", optional=True)
+    except TracekitError as error:
+        return Finding("flang", False, f"Fortran: {error}", f"apt-get install flang-{clang.major}", optional=True)
 
 
 def _built(name: str, folder: str, build: Callable[[], str]) -> Finding:
