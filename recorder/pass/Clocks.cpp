@@ -32,11 +32,16 @@ static bool onlyReturnsTime(StringRef Name) {
 static constexpr unsigned NoPlace = ~0U;
 
 /// The argument that says where the time is stored.
-static unsigned placeArgument(const Function &Callee) {
-  return StringSwitch<unsigned>(Callee.getName())
-      .Cases("time", "gettimeofday", 0)
-      .Case("clock_gettime", 1)
+static unsigned placeArgument(StringRef Name) {
+  return StringSwitch<unsigned>(Name)
+      .Cases("time", "gettimeofday", "times", 0)
+      .Cases("clock_gettime", "getrusage", 1)
       .Default(NoPlace);
+}
+
+/// How much is stored there: of struct timespec and struct timeval, but for those named.
+static unsigned placeBytes(StringRef Name) {
+  return StringSwitch<unsigned>(Name).Case("time", 8).Case("times", 32).Case("getrusage", 144).Default(16);
 }
 
 /// Null, also as the number that a program hands over which does not declare the function: `time(0)`.
@@ -54,7 +59,7 @@ bool readsClock(const CallBase &Call) {
     return false;
   if (onlyReturnsTime(Callee->getName()))
     return true;
-  unsigned Index = placeArgument(*Callee);
+  unsigned Index = placeArgument(Callee->getName());
   if (Index >= Call.arg_size() || Callee->getParent()->getDataLayout().getPointerSize() != 8)
     return false;
   for (unsigned Other = 0; Other < Call.arg_size(); ++Other) {
@@ -69,10 +74,10 @@ bool readsClock(const CallBase &Call) {
 
 StoredTime storedTime(const CallBase &Call) {
   const Function *Callee = readsClock(Call) ? externalCallee(Call) : nullptr;
-  unsigned Index = Callee ? placeArgument(*Callee) : NoPlace;
+  unsigned Index = Callee ? placeArgument(Callee->getName()) : NoPlace;
   if (Index >= Call.arg_size() || isNull(Call.getArgOperand(Index)))
     return {nullptr, 0};
-  return {Call.getArgOperand(Index), Callee->getName() == "time" ? 8U : 16U};
+  return {Call.getArgOperand(Index), placeBytes(Callee->getName())};
 }
 
 } // namespace tracekit

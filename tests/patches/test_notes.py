@@ -6,6 +6,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from tracekit.patches.patch import make_patch
 from tracekit.program.sources import Sources
 
@@ -26,10 +28,12 @@ def row(line: int, end: int, pragma: str = "", missing: str = "") -> dict[str, A
     return {"loop": place, "openmp": openmp, "cases": [{}]}
 
 
-def notes(*rows: dict[str, Any]) -> list[str]:
-    found = SimpleNamespace(content=TEXT.encode(), path=Path("/src/f.c"))
+def notes(*rows: dict[str, Any], text: str = TEXT) -> list[str]:
+    found = SimpleNamespace(content=text.encode(), path=Path("/src/f.c"))
     sources = cast(Sources, SimpleNamespace(compiled=lambda name: found))
-    return [note for note in make_patch(rows, sources, ["/src"]).notes if "apply the patch there" not in note]
+    patch = make_patch(rows, sources, ["/src"])
+    assert bool(patch.diff) == (text == TEXT)
+    return [note for note in patch.notes if "apply the patch there" not in note]
 
 
 def test_a_loop_inside_one_that_has_a_directive_needs_none() -> None:
@@ -41,3 +45,12 @@ def test_a_loop_inside_one_that_has_a_directive_needs_none() -> None:
 def test_a_loop_beside_one_that_has_a_directive_is_left_out() -> None:
     outer, other = row(2, 4, "#pragma omp parallel for"), row(5, 6, missing="its bound changes")
     assert notes(outer, other) == ["f.c:5 is left out: its bound changes."]
+
+
+@pytest.mark.parametrize("missing", ["", "its bound changes"])
+def test_a_loop_inside_one_that_the_source_shares_out_gets_none(missing: str) -> None:
+    text = TEXT.replace("  for (int i", "#ifdef USE_OMP\n#pragma omp parallel for\n#endif\n  for (int i", 1)
+    rows = row(5, 7, "#pragma omp parallel for"), row(6, 7, "" if missing else "#pragma omp parallel for", missing)
+    rows[1]["loop"]["column"] = 5
+    inner = ["f.c:6 needs no directive: it lies in the loop at f.c:5, which has one."] if missing else []
+    assert notes(*rows, text=text) == [*inner, "f.c:5 is left out: a directive of OpenMP stands before it already."]

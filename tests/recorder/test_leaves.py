@@ -150,6 +150,37 @@ int main(int argc, char **argv) {
 """
 
 
+RESOURCES = r"""
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/times.h>
+int main(void) {
+    struct rusage used;
+    struct tms now;
+    long sum = 0;
+    for (int i = 0; i < 5; i++) {
+        getrusage(RUSAGE_SELF, &used), times(&now);
+        sum += used.ru_maxrss > 0 && used.ru_nivcsw >= 0 && now.tms_cutime >= 0;
+    }
+    printf("%ld\n", sum);
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_clocks_that_store_more_than_a_time(level: str, tmp_path: Path) -> None:
+    run = record(tmp_path, build(tmp_path, RESOURCES, level))
+    assert run.stdout == "5\n", run.stderr
+    _check(tmp_path)
+    with tracekit.open(tmp_path / "trace.zst") as trace:
+        calls = trace.program.calls
+        clocks = {trace.program.text(int(call["callee"])) for call in calls if call["flags"] & CallFlag.CLOCK}
+    assert clocks == {"getrusage", "times"}
+    found = tracekit.analyze(tmp_path / "trace.zst", "memory_errors", jobs=1).result
+    assert found["errors"] == [] and not any(found["summary"]["undecided"].values())
+    assert tracekit.analyze(tmp_path / "trace.zst", "camp", jobs=1).result["loops"][0]["verdict"] == "doall-with"
+
+
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
 def test_clocks_that_a_program_does_not_declare(level: str, tmp_path: Path) -> None:
     """A program of old hands time a number, 0, for a null pointer: which it is, and no place where time stores."""

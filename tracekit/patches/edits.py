@@ -12,10 +12,13 @@ from collections.abc import Collection
 from itertools import takewhile
 from typing import NamedTuple
 
-from tracekit.patches.for_statement import ForStatement, Refused, for_statement
+from tracekit.patches.for_statement import ForStatement, HasDirective, Refused, for_statement
 from tracekit.patches.tokens import Token, tokens
 
 PLUS_PLUS = (".cc", ".cpp", ".cxx", ".c++", ".C", ".hh", ".hpp", ".hxx", ".tcc")
+
+
+_OPENMP = re.compile(r"\bpragma\s+omp\b")
 
 
 class Wanted(NamedTuple):
@@ -77,8 +80,10 @@ class Source:
             return ""
         last = self._tokens[at - 1]
         lines = takewhile(lambda token: token.text == "#", reversed(self._tokens[:at]))  # `#endif`, and what it closes
-        has_line = any("pragma" in self.text[line.start : line.end] for line in lines)
-        if has_line or any(each.text == "_Pragma" for each in self._tokens[at - 4 : at]):
+        pragmas = [text for text in (self.text[line.start : line.end] for line in lines) if "pragma" in text]
+        if any(_OPENMP.search(text) for text in pragmas):
+            raise HasDirective("a directive of OpenMP stands before it already")
+        if pragmas or any(each.text == "_Pragma" for each in self._tokens[at - 4 : at]):
             raise Refused("a pragma stands before it already")
         if last.text == "]":
             raise Refused("an attribute stands before it")

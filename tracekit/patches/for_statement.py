@@ -14,6 +14,10 @@ class Refused(Exception):  # noqa: N818 - it is an answer
     """Why a directive cannot be inserted, in words for the user."""
 
 
+class HasDirective(Refused):
+    """The source has one of OpenMP already."""
+
+
 class _EndlessError(Exception):
     """Lines of the preprocessor, or brackets that do not match, stand in a statement."""
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tracekit.patches.diff import unified_diff
 from tracekit.patches.edits import Edit, Source, Wanted
-from tracekit.patches.for_statement import Refused
+from tracekit.patches.for_statement import HasDirective, Refused
 from tracekit.program.sources import Sources, is_system, plain_path, whole_path
 
 Json = Mapping[str, Any]
@@ -32,7 +32,7 @@ def make_patch(loops: Sequence[Json], sources: Sources, folders: Sequence[str] =
     """
     parallel = [row for row in loops if row["openmp"]]
     notes: list[str] = []
-    inserted: list[Json] = []
+    covered: list[Json] = []
     by_file: dict[str, list[Json]] = {}
     for row in parallel:
         if not row["openmp"]["pragma"]:
@@ -45,32 +45,32 @@ def make_patch(loops: Sequence[Json], sources: Sources, folders: Sequence[str] =
     for name, rows in sorted(by_file.items()):
         found = sources.compiled(name)
         source = Source(name, found.content.decode("latin-1"))
-        edits = _edits(source, rows, inserted, notes)
+        edits = _edits(source, rows, covered, notes)
         if edits:
             root, below = _place_of(whole_path(name, compilation), found.path, [*folders, "."], compilation)
             diffs.append(unified_diff(below, source.text, edits))
             if root and Path(root).resolve() != Path.cwd():
                 notes.append(f"{below} is named from {root}: apply the patch there (patch -p1, git apply).")
-    without = [_without(row, inserted) for row in parallel if not row["openmp"]["pragma"]]
+    without = [_without(row, covered) for row in parallel if not row["openmp"]["pragma"]]
     return Patch("".join(diffs).encode("latin-1"), list(dict.fromkeys([*without, *notes])))
 
 
-def _without(row: Json, inserted: Sequence[Json]) -> str:
+def _without(row: Json, covered: Sequence[Json]) -> str:
     """Why a parallel loop has no directive: there is none for it, or one around it, which is enough."""
-    outer = next((outer for outer in inserted if _holds(outer["loop"], row["loop"])), None)
+    outer = next((outer for outer in covered if _holds(outer["loop"], row["loop"])), None)
     if outer is None:
         return _note(row, row["openmp"]["missing"])
     return f"{_place(row)} needs no directive: it lies in the loop at {_place(outer)}, which has one."
 
 
-def _edits(source: Source, rows: Sequence[Json], inserted: list[Json], notes: list[str]) -> list[Edit]:
+def _edits(source: Source, rows: Sequence[Json], covered: list[Json], notes: list[str]) -> list[Edit]:
     """The edits of one file, outermost loops first: what lies in one that has a directive needs none.
 
-    Adds to `inserted` the loops that get one, and to `notes` what is to be said.
+    Adds to `covered` the loops that get one, or have one, and to `notes` what is to be said.
     """
     edits: list[Edit] = []
     for row in sorted(rows, key=lambda row: (row["loop"]["line"], -row["loop"]["end_line"], row["loop"]["depth"])):
-        if any(_holds(outer["loop"], row["loop"]) for outer in inserted):
+        if any(_holds(outer["loop"], row["loop"]) for outer in covered):
             continue
         loop = row["loop"]
         hoists = any(case.get("rests_on") for case in row["cases"])
@@ -78,8 +78,10 @@ def _edits(source: Source, rows: Sequence[Json], inserted: list[Json], notes: li
             edits += source.edits(Wanted(loop["line"], loop["column"], row["openmp"]["pragma"], hoists))
         except Refused as reason:
             notes.append(_note(row, str(reason)))
+            if isinstance(reason, HasDirective):
+                covered.append(row)
             continue
-        inserted.append(row)
+        covered.append(row)
         if row["openmp"]["rounding"]:
             notes.append(f"{_place(row)}: floating point is accumulated in another order; the last digits may differ.")
     return edits
