@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.commands.test_merge import CHAINED, record
 from tracekit.cli import main
+from tracekit.render.misses import joined
 from tracekit.render.registry import as_text
 from tracekit.render.text import Style
 
@@ -57,6 +58,30 @@ def tlb_report() -> dict[str, Any]:
         {"name": "L2", "entries": 1536, "ways": 12, "hits": 3, "misses": 2},
     ]
     return made
+
+
+def test_copies_of_one_instruction_are_one_row() -> None:
+    made = report()
+    (row,) = made["result"]["instructions"]
+    place, header = row["instruction"], {**row["instruction"], "file": "/usr/include/c++/12/bits/stl_vector.h"}
+    other = {**place, "column": 9}
+    made["result"]["instructions"] = [
+        row,
+        {"instruction": other, "touches": 1, "misses": [9, 0]},
+        {"instruction": {**place, "id": "a:2", "inlined_at": [other]}, "touches": 7, "misses": [1, 1]},
+        *(
+            {"instruction": {**header, "id": name, "inlined_at": [user]}, "touches": 1, "misses": [0, 0]}
+            for name, user in (("a:3", place), ("a:4", other), ("a:5", place))
+        ),
+    ]
+    text = as_text(made, {}, 2, Style(False))
+    assert [line.split("  ")[0] for line in text.splitlines() if line.startswith("load")] == [
+        "load a.c:3:9 main",
+        "load a.c:3:5 main (2 copies)",
+    ]
+    assert "(2 copies)       17          6          3" in text
+    assert "... and 2 more instructions" in text
+    assert [row["copies"] for row in joined(made["result"]["instructions"])] == [1, 2, 2, 1]
 
 
 def test_text_of_tlbs() -> None:

@@ -16,6 +16,7 @@ from tests.verdicts.test_verdicts_random import scenarios
 from tracekit.verdicts.advice import Advice, Limits
 from tracekit.verdicts.evidence import PlacedBlocker
 from tracekit.verdicts.loop_facts import Reason
+from tracekit.verdicts.names import as_in_source
 from tracekit.verdicts.pipeline import stages
 from tracekit.verdicts.verdicts import Judge, judge
 
@@ -112,3 +113,14 @@ def test_evidence_is_that_of_the_naive_reference(scenario: Scenario, iterations:
             assert set(row["kinds"]) == {each.kind for each in behind}
             expected = naive.remedy(scenario, judgement.node, blocker.source, blocker.destination)
             assert (row["remedy"] and row["remedy"]["kind"]) == expected
+
+
+def test_a_variable_whose_place_is_guessed_is_one_in_all_copies_of_its_loop() -> None:
+    def copy(line: int, **more: Any) -> Any:
+        place = {"kind": "register", "name": "most", "file": "a.c", "line": line, "column": 0}
+        return as_in_source([{"object": {**place, **more}, "operator": "max"}])
+
+    assert copy(199, nearby=True) == copy(201, nearby=True)
+    assert copy(199) != copy(201)
+    assert copy(199, nearby=True, name="") != copy(201, nearby=True, name="")
+    assert copy(199, nearby=True) != copy(199, nearby=True, name="least")

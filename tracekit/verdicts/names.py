@@ -107,9 +107,17 @@ _OF_A_COPY = frozenset({"id", "inlined_at"})
 """What tells copies of one instruction of the source apart."""
 
 
+_PLACE = frozenset({"file", "line", "column", "nearby"})
+
+
 def as_in_source(value: Any) -> Any:
-    """A JSON value without what differs between the copies that inlining made of one text."""
+    """A JSON value without what differs between the copies that inlining made of one text.
+
+    Of a variable whose place is only guessed, from what code is nearest, that is where it is, too.
+    """
     if isinstance(value, Mapping):
+        if value.get("nearby") and value.get("name"):
+            value = {name: part for name, part in value.items() if name not in _PLACE}
         return {name: as_in_source(part) for name, part in value.items() if name not in _OF_A_COPY}
     if isinstance(value, list):
         return [as_in_source(part) for part in value]

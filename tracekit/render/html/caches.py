@@ -6,9 +6,8 @@ from tracekit import sizes
 from tracekit.render.caches import COUNTS, columns, level_row, summary_text
 from tracekit.render.html.data import Shown
 from tracekit.render.html.elements import Json, more, number_cell, table, text
-from tracekit.render.misses import by_misses
+from tracekit.render.misses import by_misses, copies_text, joined
 from tracekit.render.objects import object_name
-from tracekit.render.places import instruction_text
 
 
 def section(report: Json, shown: Shown) -> str:
@@ -32,18 +31,19 @@ def section(report: Json, shown: Shown) -> str:
     misses = [(f"{level['name']} misses", True) for level in result["levels"]]
     coherence = ("invalidations",) if "invalidations" in summary else ()
     misses += [(name.capitalize(), True) for name in coherence]
-    for kind, of in (("instructions", instruction_text), ("objects", object_name)):
+    for kind, of, order in (("instructions", copies_text, joined), ("objects", _object, by_misses)):
         key = kind.removesuffix("s")
-        chosen = by_misses(result[kind])[: shown.rows]
+        ordered = order(result[kind])
+        chosen = ordered[: shown.rows]
         rows = [
-            f"<tr><td>{text(of(row[key]))}</td>{number_cell(row['touches'])}{''.join(map(number_cell, row['misses']))}"
+            f"<tr><td>{text(of(row))}</td>{number_cell(row['touches'])}{''.join(map(number_cell, row['misses']))}"
             f"{''.join(number_cell(row[name]) for name in coherence)}</tr>"
             for row in shown.names.shown(chosen)
         ]
         parts.append(
             table(f"{name}-{kind}", f"Misses by {key}", ((key.capitalize(), False), ("Touches", True), *misses), rows)
         )
-        parts += more(len(result[kind]), len(chosen))
+        parts += more(len(ordered), len(chosen))
     return "\n".join(parts)
 
 
@@ -52,3 +52,7 @@ def _size(level: Json) -> tuple[int, str]:
     if "entries" in level:
         return level["entries"], format(level["entries"], ",")
     return level["size"], sizes.shown(level["size"])
+
+
+def _object(row: Json) -> str:
+    return object_name(row["object"])

@@ -6,9 +6,8 @@ from tracekit import sizes
 from tracekit.render.addresses import addresses_text
 from tracekit.render.html.data import Shown
 from tracekit.render.html.elements import Json, more, number_cell, table, text
-from tracekit.render.misses import by_misses
+from tracekit.render.misses import by_misses, copies_text, joined
 from tracekit.render.objects import object_name
-from tracekit.render.places import instruction_text
 from tracekit.render.reuse import shown_points, svg
 
 
@@ -32,15 +31,20 @@ def section(report: Json, shown: Shown) -> str:
         )
     ]
     misses = [(f"Misses {sizes.shown(size)}", True) for size in result["summary"]["sizes"]]
-    for name, of in (("instructions", instruction_text), ("objects", object_name)):
+    for name, of, order in (("instructions", copies_text, joined), ("objects", _object, by_misses)):
         key = name.removesuffix("s")
-        chosen = by_misses(result[name])[: shown.rows]
+        ordered = order(result[name])
+        chosen = ordered[: shown.rows]
         rows = [
-            f"<tr><td>{text(of(row[key]))}</td>{number_cell(row['touches'])}{number_cell(row['cold'])}"
+            f"<tr><td>{text(of(row))}</td>{number_cell(row['touches'])}{number_cell(row['cold'])}"
             f"{''.join(map(number_cell, row['misses']))}</tr>"
             for row in shown.names.shown(chosen)
         ]
         columns = ((key.capitalize(), False), ("Touches", True), ("First", True), *misses)
         parts.append(table(f"reuse-{name}", f"Touches by {key}", columns, rows))
-        parts += more(len(result[name]), len(chosen))
+        parts += more(len(ordered), len(chosen))
     return "\n".join(parts)
+
+
+def _object(row: Json) -> str:
+    return object_name(row["object"])
