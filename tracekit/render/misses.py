@@ -51,6 +51,11 @@ def copies_text(row: Json) -> str:
     return instruction_text(row["instruction"]) + (f" ({row['copies']:,} copies)" if row["copies"] > 1 else "")
 
 
+def object_text(row: Json) -> str:
+    """The object of a row."""
+    return object_name(row["object"])
+
+
 def misses_text(
     report: Json,
     head: Sequence[str],
@@ -65,7 +70,7 @@ def misses_text(
     tables, folder = without_folder({name: rows[: limit or None] for name, rows in ordered.items()}, report)
     below = f", files below {folder}" if folder else ""
     lines = [f"{report['module']}, {traces_text(report)}{below}", "", *head]
-    shown = {"instructions": copies_text, "objects": lambda row: object_name(row["object"])}
+    shown: dict[str, Callable[[Json], str]] = {"instructions": copies_text, "objects": object_text}
     for name, text in shown.items():
         key = name.removesuffix("s")
         rows = [(text(row), *cells(row)) for row in tables[name]]

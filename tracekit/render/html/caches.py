@@ -6,8 +6,7 @@ from tracekit import sizes
 from tracekit.render.caches import COUNTS, columns, level_row, summary_text
 from tracekit.render.html.data import Shown
 from tracekit.render.html.elements import Json, more, number_cell, table, text
-from tracekit.render.misses import by_misses, copies_text, joined
-from tracekit.render.objects import object_name
+from tracekit.render.misses import by_misses, copies_text, joined, object_text
 
 
 def section(report: Json, shown: Shown) -> str:
@@ -31,7 +30,7 @@ def section(report: Json, shown: Shown) -> str:
     misses = [(f"{level['name']} misses", True) for level in result["levels"]]
     coherence = ("invalidations",) if "invalidations" in summary else ()
     misses += [(name.capitalize(), True) for name in coherence]
-    for kind, of, order in (("instructions", copies_text, joined), ("objects", _object, by_misses)):
+    for kind, of, order in (("instructions", copies_text, joined), ("objects", object_text, by_misses)):
         key = kind.removesuffix("s")
         ordered = order(result[kind])
         chosen = ordered[: shown.rows]
@@ -52,7 +51,3 @@ def _size(level: Json) -> tuple[int, str]:
     if "entries" in level:
         return level["entries"], format(level["entries"], ",")
     return level["size"], sizes.shown(level["size"])
-
-
-def _object(row: Json) -> str:
-    return object_name(row["object"])

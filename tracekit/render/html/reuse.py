@@ -6,8 +6,7 @@ from tracekit import sizes
 from tracekit.render.addresses import addresses_text
 from tracekit.render.html.data import Shown
 from tracekit.render.html.elements import Json, more, number_cell, table, text
-from tracekit.render.misses import by_misses, copies_text, joined
-from tracekit.render.objects import object_name
+from tracekit.render.misses import by_misses, copies_text, joined, object_text
 from tracekit.render.reuse import shown_points, svg
 
 
@@ -31,7 +30,7 @@ def section(report: Json, shown: Shown) -> str:
         )
     ]
     misses = [(f"Misses {sizes.shown(size)}", True) for size in result["summary"]["sizes"]]
-    for name, of, order in (("instructions", copies_text, joined), ("objects", _object, by_misses)):
+    for name, of, order in (("instructions", copies_text, joined), ("objects", object_text, by_misses)):
         key = name.removesuffix("s")
         ordered = order(result[name])
         chosen = ordered[: shown.rows]
@@ -44,7 +43,3 @@ def section(report: Json, shown: Shown) -> str:
         parts.append(table(f"reuse-{name}", f"Touches by {key}", columns, rows))
         parts += more(len(ordered), len(chosen))
     return "\n".join(parts)
-
-
-def _object(row: Json) -> str:
-    return object_name(row["object"])
