@@ -4,6 +4,7 @@
 // loads it (DoorLives.cpp), fills in the activation as the twin itself would have by then, tells the runtime, and goes
 // on behind the door.
 #include "Compat.h"
+#include "Descriptors.h"
 #include "Twins.h"
 
 #include "llvm/ADT/STLExtras.h"

@@ -1,6 +1,7 @@
 // LoopText.cpp: see LoopText.h.
 #include "LoopText.h"
 
+#include "Compat.h"
 #include "Names.h"
 
 using namespace llvm;

@@ -1,6 +1,7 @@
 // Reloads.cpp: undoes the optimiser's partial redundancy elimination of loads that a loop hands on. Of a bound that
 // only one way through an iteration may change (`c < self->n`, and a call), the optimiser loads it again on that way,
 // and hands on what it has: that each iteration reads it in memory is no longer to be seen.
+#include "Compat.h"
 #include "Equality.h"
 #include "Loops.h"
 #include "Segments.h"

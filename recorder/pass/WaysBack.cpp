@@ -4,6 +4,7 @@
 // At the header of a loop the twin stores what differs by iteration where the door has stored what is alive, says so in
 // place of the door's number, and returns to the door. The clean body goes on at the header: for it that is one more
 // way to the next iteration.
+#include "Compat.h"
 #include "Twins.h"
 
 #include "llvm/ADT/SmallPtrSet.h"

@@ -200,6 +200,23 @@ def test_any_files_of_the_pass_may_share_a_unit(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_a_header_that_a_file_forgets_is_there_with_any_number_of_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With three cores or more there was no pass for a while: a file was compiled without the one before it."""
+    sources, into = tmp_path / "pass", tmp_path / "into"
+    sources.mkdir()
+    into.mkdir()
+    (sources / "Twice.h").write_text("#pragma once\nint twice(int);\n")
+    (sources / "A.cpp").write_text()
+    (sources / "B.cpp").write_text("int four(int x) { return twice(twice(x)); }\n")
+    (sources / "A.cpp").write_text('#include "Twice.h"\nint twice(int x) { return 2 * x; }\n')
+    monkeypatch.setattr(toolchain, "PASS_SOURCES", str(sources))
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    toolchain._build_pass(toolchain.find_clang(), str(into))
+    assert os.listdir(into) == [toolchain.PASS]
+
+
 @pytest.mark.parametrize("major", OTHER_CLANGS)
 def test_the_pass_builds_and_loads_for_other_versions(
     major: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
