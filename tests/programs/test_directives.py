@@ -17,7 +17,7 @@ import pytest
 
 from benchmarks.source_loops import ORDER, NotRewritable, in_another_order, with_directives
 from tests.needs import needs
-from tests.programs.clauses import Checked, functions, parse
+from tests.programs.clauses import Checked, Function, functions, parse
 from tests.programs.running import FIXTURES, SECONDS, compile_program, record
 from tracekit.api import analyze
 from tracekit.recorder.toolchain import find_clang
@@ -81,11 +81,17 @@ def advised(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Ad
     return advice
 
 
+@cache
+def defined(name: str) -> list[Function]:
+    """The functions of a fixture."""
+    return functions(parse(FIXTURES / name, []), FIXTURES / name)
+
+
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", CHECKED)
 def test_clauses_are_those_of_the_source(name: str, level: str, advised: Callable[[str, str], Advised]) -> None:
     found = advised(name, level)
-    of_file = functions(parse(FIXTURES / name, []), FIXTURES / name) if found.directives else []
+    of_file = defined(name) if found.directives else []
     for line, pragma in found.directives.items():
         place = line, found.columns[line]
         there = [each for each in of_file if place in each.loops]
