@@ -39,14 +39,19 @@ def origin(kernel: Any) -> str:
 class CallbackRunner:
     """A module made of callbacks."""
 
-    def __init__(self, module: Module, name: str, workers: int) -> None:
-        declared(module)  # refuses fields that there are not
+    def __init__(self, module: Module, name: str, workers: int, like: CallbackRunner | None = None) -> None:
+        """`like`: another runner of the module, whose kernels it takes: to find them costs as much as a short run."""
         self.module = module
         self.name = name
         self.workers = workers
-        self.plan: Plan = plan(module)
-        self.columns = self.plan.columns()
-        self.kernel, self.handlers, self.ranges = kernel_of(self.plan, name)
+        if like is None:
+            declared(module)  # refuses fields that there are not
+            self.plan: Plan = plan(module)
+            self.columns = self.plan.columns()
+            self.kernel, self.handlers, self.ranges = kernel_of(self.plan, name)
+        else:
+            self.plan, self.columns = like.plan, like.columns
+            self.kernel, self.handlers, self.ranges = like.kernel, like.handlers, like.ranges
         self._finished: list[Any] = []
         with diagnostics.of_author(module, name):
             self._workers = [
@@ -185,7 +190,7 @@ class CallbackRunner:
 
     def again(self) -> CallbackRunner:
         """A runner of the same module, of which nothing has run."""
-        return CallbackRunner(self.module, self.name, 1)
+        return CallbackRunner(self.module, self.name, 1, self)
 
     def go_on(
         self,

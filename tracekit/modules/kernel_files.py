@@ -15,12 +15,12 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from tracekit.jit.cache import digest as digest_of
-from tracekit.jit.cache import home, name_of
+from tracekit.jit.cache import digest, home, name_of
 from tracekit.jit.kernel import Kernel, uncached
 from tracekit.modules.codegen import Plan, source
 
@@ -39,14 +39,18 @@ class Kernels(NamedTuple):
     """
 
 
+_digest_of = cache(digest)
+"""It is of the files as this process first saw them: always the same, and made of up to two hundred files."""
+
+
 def kernel_of(made: Plan, origin: str) -> Kernels:
     """The kernels for a plan, from the file that this or an earlier process wrote."""
     text = source(made, origin)
-    digest = hashlib.blake2b(text.encode(), digest_size=12)
+    combined = hashlib.blake2b(text.encode(), digest_size=12)
     callbacks = {**made.callbacks, **made.ranges}
     for part in _ingredients(callbacks.values()):
-        digest.update(b"\0" + part)
-    name = f"{''.join(letter if letter.isalnum() else '_' for letter in origin)}_{digest.hexdigest()}"
+        combined.update(b"\0" + part)
+    name = f"{''.join(letter if letter.isalnum() else '_' for letter in origin)}_{combined.hexdigest()}"
     loaded = sys.modules.get(f"tracekit_generated.{name}") or _import(name, _written(name + ".py", text))
     kernel, handlers, many = loaded.use(callbacks)
     if all(_has_file(function) for function in callbacks.values()):
@@ -114,7 +118,7 @@ def _ingredients(functions: Any) -> Iterator[bytes]:
     waiting = list(functions)
     for function in waiting:
         if _is_ours(function.__module__):  # beside the kernel's own imports: tracekit/dependence/pilot.py
-            yield digest_of(Path(inspect.getsourcefile(function) or "")).encode()
+            yield _digest_of(Path(inspect.getsourcefile(function) or "")).encode()
     while waiting:
         function = waiting.pop()
         if id(function) in seen or _is_ours(function.__module__):
@@ -137,4 +141,4 @@ def _ingredients(functions: Any) -> Iterator[bytes]:
     for file in sorted(files):
         # The file as it is now, and whatever of tracekit it imports: maps, shadow memories. Its name, for compiled code
         # remembers in which file something was raised.
-        yield name_of(Path(file)).encode() + Path(file).read_bytes() + digest_of(Path(file)).encode()
+        yield name_of(Path(file)).encode() + Path(file).read_bytes() + _digest_of(Path(file)).encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -240,6 +241,7 @@ def key_of(handled: HandledEvents, *parts: bytes) -> str:
     return object_cache.key_of([sources(), machine_code.target(), events, *parts])
 
 
+@cache
 def sources() -> bytes:
     """What the text of paths depends on: this package, and the layouts of the replay kernels."""
     here = Path(__file__).parent

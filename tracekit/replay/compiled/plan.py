@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import numpy as np
 from tracekit.formats.events import NONE
 from tracekit.formats.image import BlockFlag
 from tracekit.jit import object_cache
+from tracekit.jit.cache import home
 from tracekit.replay.compiled.loop_chains import chain_of
 from tracekit.replay.kernels import layouts
 
@@ -41,7 +44,13 @@ class Plan:
         if self._is_new:
             object_cache.write(self._key, json.dumps(self.shares).encode())
             self._is_new = False
-            object_cache.forget_unused()
+            _forget_unused(home())
+
+
+@cache
+def _forget_unused(folder: Path) -> None:
+    """Once for each process and cache: it looks at every file there, as long as a short replay takes."""
+    object_cache.forget_unused()
 
 
 def possible(shares: Shares, tables: layouts.Tables) -> list[Share]:
