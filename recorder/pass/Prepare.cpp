@@ -1,4 +1,5 @@
 // Prepare.cpp: the transformations that come before a function is described.
+#include "Conditions.h"
 #include "Scalars.h"
 #include "Segments.h"
 #include "Spills.h"
@@ -57,6 +58,7 @@ static bool controlMayLand(const Function &F) {
 }
 
 AllocaInst *prepare(Function &F) {
+  branchAtOnce(F);
   spillBeforeCalls(F);
   promoteScalars(F);
   separateInvokes(F);

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import tracekit
 from tests.recorder.instrumented import compile_unit
+from tests.recorder.recording import build, record
 
 READER = """
 struct reader { const char *at, *end; unsigned sum; };
@@ -95,3 +97,35 @@ def test_loops_begin_where_the_source_has_them(source: str, level: str, tmp_path
     found = [(tables["functions"][row["function"]]["name"], tables.line(row["location"])) for row in tables["loops"]]
     assert {line for _, line in found} == expected, found
     assert len(found) >= len(expected)
+
+
+CONDITIONS = r"""
+#include <stdio.h>
+int failed, a[100], sum;
+int step(int i) { sum += a[i]; return failed; }
+int both(int n) {
+    int error = 0;
+    for (int i = 0; i < n && !error; ++i)
+        error = step(i);
+    return error;
+}
+int either(int n, int m) {
+    int i = 0;
+    while ((i < n || i < m) && (sum >= 0 || sum < -9))
+        sum += a[i++];
+    return i;
+}
+int main(void) {
+    printf("%d %d\n", both(1) + both(4), either(2, 3));
+    printf("%d\n", (sum || a[3]) && failed);
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O1"])
+def test_a_visit_whose_first_operand_ends_the_loop_is_no_iteration(level: str, tmp_path: Path) -> None:
+    program = build(tmp_path, CONDITIONS, level, "-g", "-fno-inline")
+    assert record(tmp_path, program).stdout == "0 3\n0\n"
+    loops = tracekit.analyze(tmp_path / "trace.zst", "camp", jobs=1).result["loops"]
+    found = [(row["loop"]["function"], row["iterations"], row["invocations"]) for row in loops]
+    assert ("both", 4, 1) in found, found
