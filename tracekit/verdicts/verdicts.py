@@ -190,8 +190,8 @@ class Judge:
 
     def _dependence_blockers(self, rows: Indices) -> list[Blocker]:
         """Dependences, rows of the profile's, as pairs of instructions in order."""
-        pairs = np.unique(self._source[rows] << 32 | self._destination[rows])
-        ends = zip((pairs >> 32).tolist(), (pairs & 0xFFFF_FFFF).tolist())
+        pairs = np.unique((self._source[rows] << 32 | self._destination[rows]).view(np.uint64))  # NONE comes last
+        ends = zip((pairs >> np.uint64(32)).tolist(), (pairs & np.uint64(0xFFFF_FFFF)).tolist())
         return [Blocker(Reason.DEPENDENCE, source, destination) for source, destination in ends]
 
     # -- pipelines ---------------------------------------------------------------------------------
