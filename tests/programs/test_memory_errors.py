@@ -116,13 +116,25 @@ def test_leaks_have_the_context_that_allocated_them(tmp_path: Path) -> None:
     assert any("loop" in step for step in rows[0]["object"]["context"]["path"])
 
 
-@pytest.mark.parametrize("call", ['error(0, 2, "told")', 'mbstowcs(wide, "told", 5)'])
+OF_THE_C_LIBRARY = [
+    'error(0, 2, "told")',
+    'mbstowcs(wide, "told", 5)',
+    "ctime(&then)",
+    "gmtime(&then)",
+    "gmtime_r(&then, &parts)",
+    "timegm(&parts)",
+    "ctime_r(&then, text)",
+]
+
+
+@pytest.mark.parametrize("call", OF_THE_C_LIBRARY)
 def test_what_the_c_library_keeps_is_its_own(call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_ALL", "C.UTF-8")  # in which the library looks for translations, and converts
     source = tmp_path / "told.c"
     source.write_text(
-        "#include <error.h>\n#include <locale.h>\n#include <stdlib.h>\n"
-        f'int main(void) {{ wchar_t wide[5]; setlocale(LC_ALL, ""); {call}; return 0; }}\n'
+        "#include <error.h>\n#include <locale.h>\n#include <stdlib.h>\n#include <time.h>\n"
+        "wchar_t wide[5]; char text[40]; time_t then; struct tm parts;\n"
+        f'int main(void) {{ setlocale(LC_ALL, ""); {call}; return 0; }}\n'
     )
     assert analysed(source, tmp_path, "-O0")["leaks"] == []
 
