@@ -9,6 +9,7 @@ through ``tracekit.__main__``. What starting itself does is for tests that start
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import gc
 import importlib
@@ -152,9 +153,11 @@ class Server:
 
             def kill() -> None:
                 late.set()
-                os.kill(process, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
 
             timer = threading.Timer(timeout or threading.TIMEOUT_MAX, kill)
+            timer.daemon = True
             timer.start()
             pool.submit(_write, ours[0], given)
             out, err = pool.submit(_read, ours[1]), pool.submit(_read, ours[2])
