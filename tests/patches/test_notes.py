@@ -28,6 +28,14 @@ def row(line: int, end: int, pragma: str = "", missing: str = "") -> dict[str, A
     return {"loop": place, "openmp": openmp, "cases": [{}]}
 
 
+def test_a_loop_that_the_source_shares_out_covers_those_inside_although_its_head_is_none_of_openmp_s() -> None:
+    text = TEXT.replace("  for (int i", "#pragma omp parallel for\n  for (int i", 1)
+    outer, inner = row(3, 5, missing="write it as a for statement"), row(4, 5, "#pragma omp parallel for")
+    inner["loop"]["column"], outer["loop"]["column"] = 5, 3
+    assert notes(outer, inner, text=text) == ["f.c:3 is left out: a directive of OpenMP stands before it already."]
+    assert notes({**outer, "openmp": None}, inner, text=text) == []  # by this run it is not parallel
+
+
 def notes(*rows: dict[str, Any], text: str = TEXT) -> list[str]:
     found = SimpleNamespace(content=text.encode(), path=Path("/src/f.c"))
     sources = cast(Sources, SimpleNamespace(compiled=lambda name: found))

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from itertools import takewhile
 from typing import NamedTuple
 
-from tracekit.patches.for_statement import ForStatement, HasDirective, Refused, for_statement
+from tracekit.patches.for_statement import SHARED_OUT, ForStatement, HasDirective, Refused, for_statement
 from tracekit.patches.tokens import Token, tokens
 
 PLUS_PLUS = (".cc", ".cpp", ".cxx", ".c++", ".C", ".hh", ".hpp", ".hxx", ".tcc")
@@ -69,6 +69,16 @@ class Source:
             return [self._lines_before(start, [declaration, wanted.pragma]), edit]
         return [self._lines_before(start, [wanted.pragma])]
 
+    def has_directive(self, wanted: Wanted) -> bool:
+        """Does one of OpenMP's stand before the loop already?"""
+        try:
+            self._before(self.start_of(wanted))
+        except HasDirective:
+            return True
+        except Refused:
+            pass
+        return False
+
     def _before(self, start: int) -> str:
         """The token before the loop. Raises Refused if the loop has a pragma already, or an attribute."""
         if self._tokens is None:
@@ -82,7 +92,7 @@ class Source:
         lines = takewhile(lambda token: token.text == "#", reversed(self._tokens[:at]))  # `#endif`, and what it closes
         pragmas = [text for text in (self.text[line.start : line.end] for line in lines) if "pragma" in text]
         if any(_OPENMP.search(text) for text in pragmas):
-            raise HasDirective("a directive of OpenMP stands before it already")
+            raise HasDirective(SHARED_OUT)
         if pragmas or any(each.text == "_Pragma" for each in self._tokens[at - 4 : at]):
             raise Refused("a pragma stands before it already")
         if last.text == "]":

@@ -14,6 +14,9 @@ class Refused(Exception):  # noqa: N818 - it is an answer
     """Why a directive cannot be inserted, in words for the user."""
 
 
+SHARED_OUT = "a directive of OpenMP stands before it already"
+
+
 class HasDirective(Refused):
     """The source has one of OpenMP already."""
 

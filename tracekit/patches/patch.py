@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tracekit.patches.diff import unified_diff
 from tracekit.patches.edits import Edit, Source, Wanted
-from tracekit.patches.for_statement import HasDirective, Refused
+from tracekit.patches.for_statement import SHARED_OUT, HasDirective, Refused
 from tracekit.program.sources import Sources, is_system, plain_path, whole_path
 
 Json = Mapping[str, Any]
@@ -45,6 +45,7 @@ def make_patch(loops: Sequence[Json], sources: Sources, folders: Sequence[str] =
     for name, rows in sorted(by_file.items()):
         found = sources.compiled(name)
         source = Source(name, found.content.decode("latin-1"))
+        covered += [row for row in loops if row["loop"]["file"] == name and _shares_out_itself(source, row)]
         edits = _edits(source, rows, covered, notes)
         if edits:
             root, below = _place_of(whole_path(name, compilation), found.path, [*folders, "."], compilation)
@@ -58,9 +59,18 @@ def make_patch(loops: Sequence[Json], sources: Sources, folders: Sequence[str] =
 def _without(row: Json, covered: Sequence[Json]) -> str:
     """Why a parallel loop has no directive: there is none for it, or one around it, which is enough."""
     outer = next((outer for outer in covered if _holds(outer["loop"], row["loop"])), None)
+    if any(each is row for each in covered):
+        return _note(row, SHARED_OUT)
     if outer is None:
         return _note(row, row["openmp"]["missing"])
     return f"{_place(row)} needs no directive: it lies in the loop at {_place(outer)}, which has one."
+
+
+def _shares_out_itself(source: Source, row: Json) -> bool:
+    """Has the source a directive before a loop for which there is none here?"""
+    if row["openmp"] and row["openmp"]["pragma"]:
+        return False
+    return source.has_directive(Wanted(row["loop"]["line"], row["loop"]["column"], "", False))
 
 
 def _edits(source: Source, rows: Sequence[Json], covered: list[Json], notes: list[str]) -> list[Edit]:
