@@ -141,14 +141,14 @@ class LoopFlag(IntFlag):
     EXITS_ON_DATA = 2  # an exit depends on loaded data or on a call
     EXITS_EARLY = 4  # break, return, goto: an exit besides the loop's own test
     TESTS_AT_HEADER = 8  # the header may leave the loop and is not a latch (while form)
-    FOR_STATEMENT = 16  # C's or C++'s for, counted in its head alone; with SOURCE: one that OpenMP accepts
+    FOR_STATEMENT = 16  # a for or a DO, counted in its head alone; with SOURCE: one that OpenMP accepts
     LEAVES_VALUES = 32  # a value that no variable of the source names is used after the loop, other than a reduction's
     CAUSES = 64  # `causes` says what its exits depend on
     SOURCE = 128  # FOR_STATEMENT and the loop's `variables` are those of the source, seen before any optimisation
     SIMD = 256  # the source says that iterations may run at once in lanes (omp simd); upper 16 bits: how many, 0: any
     BINDING = 512  # with SOURCE: it uses a structured binding of C++ that is declared outside
-    PRAGMA = 1024  # with SOURCE: a pragma about loops that compilers act on stands before it (unroll, GCC ivdep)
-    CONSTEXPR = 2048  # with SOURCE: it stands in a constexpr function of C++
+    PRAGMA = 1024  # with SOURCE: a pragma about loops that compilers act on stands before it; in Fortran any directive
+    CONSTEXPR = 2048  # with SOURCE: it stands in a constexpr function of C++, or in a pure procedure of Fortran
 
 
 class PhiKind(IntEnum):

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/BinaryFormat/Dwarf.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -109,6 +110,18 @@ inline llvm::SmallVector<const llvm::DILocalVariable *, 2> variablesOf(llvm::Val
             Found.push_back(Intrinsic->getVariable());
         }
   return Found;
+}
+
+/// Whether a compilation unit is one of Fortran.
+inline bool isFortranUnit(const llvm::DICompileUnit &Unit) {
+  auto Language = Unit.getSourceLanguage();
+#if LLVM_VERSION_MAJOR >= 22
+  if (Language.hasVersionedName())
+    return Language.getName() == llvm::dwarf::DW_LNAME_Fortran;
+  return llvm::dwarf::isFortran(llvm::dwarf::SourceLanguage(Language.getUnversionedName()));
+#else
+  return llvm::dwarf::isFortran(llvm::dwarf::SourceLanguage(Language));
+#endif
 }
 
 /// The local variable that lies at the address `V`, by its declaration or by the assignments that are tracked instead;

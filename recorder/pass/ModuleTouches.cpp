@@ -64,6 +64,8 @@ CalleeEffect ModuleTouches::effectOfCalls(ArrayRef<Function *> Callees) const {
           Effect.Written.insert(G);
         if (E.ReadsFirst)
           Effect.ReadFirst.insert(G);
+        if (E.Varies)
+          Effect.Varying.insert(G);
       }
     const Summary &Each = Known->second;
     Open.insert(Each.Calls.begin(), Each.Calls.end());

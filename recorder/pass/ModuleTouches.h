@@ -12,7 +12,7 @@ namespace tracekit {
 
 /// The global variables that calls touch, and what calls store through pointers.
 struct CalleeEffect {
-  llvm::SmallPtrSet<const llvm::GlobalVariable *, 8> Touched, Written, ReadFirst;
+  llvm::SmallPtrSet<const llvm::GlobalVariable *, 8> Touched, Written, ReadFirst, Varying; // parts that vary
   StoredTypes StoresElsewhere; // null, too, if something is called through a pointer
 };
 

@@ -141,4 +141,11 @@ void keepLinkageNames(Module &M) {
       Source->replaceLinkageName(MDString::get(M.getContext(), F.getName()));
 }
 
+bool isFortran(const DISubprogram &Unit) { return Unit.getUnit() && isFortranUnit(*Unit.getUnit()); }
+
+bool isFortran(const DILocation &At) {
+  const DISubprogram *Unit = At.getScope()->getSubprogram();
+  return Unit && isFortran(*Unit);
+}
+
 } // namespace tracekit

@@ -28,6 +28,10 @@ llvm::StringRef globalName(const llvm::GlobalVariable &G);
 /// The name of the variable that an address is computed from, if that is known; "" otherwise.
 llvm::StringRef namedMemory(const llvm::Value *Address);
 
+/// Whether a program unit is one of Fortran, or a place lies in one.
+bool isFortran(const llvm::DISubprogram &Unit);
+bool isFortran(const llvm::DILocation &At);
+
 /// A place in the source, as text: the optimiser copies subprograms, so their names stand for them.
 std::string placeKey(const llvm::DILocation &At);
 

@@ -18,6 +18,7 @@
 #include "Deferral.h"
 #include "Dependences.h"
 #include "Descriptors.h"
+#include "DoHead.h"
 #include "Emit.h"
 #include "Fates.h"
 #include "LibraryCalls.h"
@@ -114,11 +115,12 @@ public:
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &MAM) {
     keepLinkageNames(M);
     markPureFunctions(M);
+    bool IsStepped = stepCounters(M);
     auto &FAM = MAM.getResult<FunctionAnalysisManagerModuleProxy>(M).getManager();
     InSource->look(M,
                    [&](Function &F) -> const TargetLibraryInfo & { return FAM.getResult<TargetLibraryAnalysis>(F); });
     if (Intercepted.empty())
-      return PreservedAnalyses::all();
+      return IsStepped ? PreservedAnalyses::none() : PreservedAnalyses::all();
     addProbes(M, Intercepted);
     return PreservedAnalyses::none();
   }

@@ -37,7 +37,8 @@ void SourceAccesses::look(const Instruction &I) {
   bool Points = false;
   for (const Value *Address : Addresses) {
     const Value *Object = getUnderlyingObject(Address, /*MaxLookup=*/0);
-    Points |= !isa<Constant, AllocaInst>(Object);
+    // Nothing gets to what a unit of Fortran assigns by another name, unless a pointer was set to it before.
+    Points |= !isa<Constant, AllocaInst>(Object) && !isFortran(*At);
     StringRef Name = isa<GlobalVariable>(Object) ? namedMemory(Object) : "";
     if (Name.empty() || !At->getLine() || Text.hasName(*At, Name))
       continue;

@@ -2,8 +2,8 @@
 #include "SourceLoops.h"
 
 #include "Compat.h"
+#include "DoHead.h"
 #include "Escapes.h"
-#include "ForHead.h"
 #include "Names.h"
 #include "Pointees.h"
 #include "Signs.h"
@@ -15,6 +15,8 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IntrinsicInst.h"
+
+#include <utility>
 
 using namespace llvm;
 
@@ -72,7 +74,7 @@ public:
   LoopInSource(const LoopText &Text, const SourceAccesses &Accesses, ArrayRef<Binding> Bindings,
                ArrayRef<Pointee> Pointees, SourceUpdates &Updates, SourceText &Sources)
       : Text(Text), L(Text.L), Accesses(Accesses), Bindings(Bindings), Pointees(Pointees), Updates(Updates),
-        Sources(Sources), Head(headOf(Text)) {}
+        Sources(Sources), IsDo(isFortran(Text.Start)), Head(IsDo ? doHeadOf(Text) : headOf(Text)) {}
 
   SourceLoop describe() {
     SourceLoop Result;
@@ -139,10 +141,10 @@ private:
     Set(TK_VARIABLE_CALLEE, Called);
     Set(TK_VARIABLE_REACHED, E.TakesAddress || Reached);
     Set(TK_VARIABLE_LENT, E.TakesAddress && !In.IsKept && !G);
-    Set(TK_VARIABLE_RENAMED, G && isRenamed(*G, In));
+    Set(TK_VARIABLE_RENAMED, (G && isRenamed(*G, In)) || (IsDo && isShared(Variable)));
     Set(TK_VARIABLE_WITHIN, G && ((Declared && isStaticInside(*Declared)) || bringsNames()));
     Set(TK_VARIABLE_SHARED, Declared && isStaticMember(*Declared));
-    Set(TK_VARIABLE_VARYING, E.Varies);
+    Set(TK_VARIABLE_VARYING, E.Varies || (G && Text.Callees.Varying.contains(G)));
     Set(TK_VARIABLE_USED_AFTER, isUsedAfter(Variable, In));
     Set(TK_VARIABLE_NO_REDUCTION, Declared && !isReducible(Declared->getType()));
     Set(TK_VARIABLE_NO_COPY, Declared && !isPlainCopy(Declared->getType()));
@@ -152,6 +154,8 @@ private:
       Set(TK_VARIABLE_SOMETIMES, !Head.RunsAlways);
       if (Head.IsReached)
         Flags = (Flags | TK_VARIABLE_REACHED) & ~TK_VARIABLE_LENT;
+      if (IsDo) // no procedure that is given the counter may assign it
+        Flags &= ~TK_VARIABLE_REACHED;
       Set(TK_VARIABLE_WATCHED, Flags & TK_VARIABLE_REACHED && L.getHeader()->getParent()->hasOptNone());
     }
     return Flags;
@@ -168,6 +172,14 @@ private:
     if (Found && Found->Kind == TK_PHI_REDUCTION && (Flags & TK_VARIABLE_NO_REDUCTION))
       return std::nullopt;
     return Found;
+  }
+
+  /// Whether memory has several names in Fortran: a common block, or variables that EQUIVALENCE puts into one place.
+  static bool isShared(Object Variable) {
+    if (isa<GlobalVariable>(Variable))
+      return !declarationOf(Variable);
+    auto Found = variablesOf(Variable);
+    return any_of(Found, [&](const DILocalVariable *V) { return V->getName() != Found.front()->getName(); });
   }
 
   /// Whether the loop's text has another name for a global variable somewhere.
@@ -213,8 +225,11 @@ private:
       if (!Seen.insert(BB).second)
         continue;
       bool Rewritten = false;
+      bool IsLeft = IsDo && Variable == Head.Counter && leavesCounter(*BB, Variable, L); // by the loop itself
       if (auto Known = In.In.find(BB); Known != In.In.end())
         for (const Touch &Next : Known->second) {
+          if (std::exchange(IsLeft, false))
+            continue;
           if (Next.Reads && !Rewritten)
             return true;
           Rewritten |= Next.Writes && !Next.Varies && Next.Begin == 0 && Next.End == In.Size;
@@ -280,6 +295,7 @@ private:
   ArrayRef<Pointee> Pointees;
   SourceUpdates &Updates;
   SourceText &Sources;
+  bool IsDo; // a DO construct of Fortran
   ForHead Head;
   mutable std::optional<bool> BringsNames;
 };

@@ -1,8 +1,11 @@
 // SourceMap.cpp: see SourceMap.h.
 #include "SourceMap.h"
 
+#include "FortranText.h"
 #include "Names.h"
 
+#include "llvm/Support/MD5.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 using namespace llvm;
@@ -16,12 +19,30 @@ Row SourceMap::source(StringRef Path, StringRef MD5) {
   return Entry->second;
 }
 
+/// The MD5 of a source of Fortran, which flang leaves out; empty of others, and if the file cannot be read.
+static std::string checksumOfFortran(const DIFile &Of) {
+  SmallString<256> Path;
+  if (!sys::path::is_absolute(Of.getFilename()))
+    Path = Of.getDirectory();
+  sys::path::append(Path, Of.getFilename());
+  if (fortranForm(Path) == FortranForm::None)
+    return "";
+  auto Buffer = MemoryBuffer::getFile(Path);
+  if (!Buffer)
+    return "";
+  MD5 Hash;
+  Hash.update((*Buffer)->getBuffer());
+  MD5::MD5Result Result;
+  Hash.final(Result);
+  return Result.digest().str().str();
+}
+
 Row SourceMap::source(const DIFile *File) {
   if (!File)
     return TK_NONE;
   auto Checksum = File->getChecksum();
   bool HasMD5 = Checksum && Checksum->Kind == DIFile::CSK_MD5;
-  return source(path(*File), HasMD5 ? StringRef(Checksum->Value) : StringRef());
+  return source(path(*File), HasMD5 ? Checksum->Value.str() : checksumOfFortran(*File));
 }
 
 SmallString<256> SourceMap::path(const DIFile &File) const {

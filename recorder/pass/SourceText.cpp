@@ -132,22 +132,29 @@ const SourceText::File &SourceText::read(const DIFile &Of) {
   if (!New)
     return Result;
   StringSet<> Seen;
-  addMacros(Path, Result, Seen, 0);
+  Result.Form = fortranForm(Path);
+  if (Result.Form == FortranForm::None)
+    addMacros(Path, Result, Seen, 0);
+  else if (auto Buffer = MemoryBuffer::getFile(Path))
+    Result.Text = fortranCode((*Buffer)->getBuffer(), Result.Form, Result.LoopPragmas);
   Result.Lines.push_back(0);
   for (size_t At = 0; (At = Result.Text.find('\n', At)) != std::string::npos;)
     Result.Lines.push_back(++At);
   return Result;
 }
 
-/// Whether a word of `Text` is part of a longer name there, `outer::name` or `object.name`: no clause has those.
-static bool isQualified(StringRef Text, StringRef Word) {
+/// Whether a word of `Text` is part of a longer name there, `outer::name`, `object.name` or `object%name`: no clause
+/// has those.
+static bool isQualified(StringRef Text, StringRef Word, bool IsFortran) {
   StringRef Before = Text.take_front(Word.data() - Text.data()).rtrim();
+  if (IsFortran)
+    return Before.take_back(1) == "%";
   return Before.take_back(2) == "::" || Before.take_back(2) == "->" || Before.take_back(1) == ".";
 }
 
 bool SourceText::leadsTo(const File &In, StringRef Text, StringRef Name, StringSet<> &Expanded) const {
   return anyWord(Text, [&](StringRef Word) {
-    if (Word == Name && !isQualified(Text, Word))
+    if (Word == Name && !isQualified(Text, Word, In.Form != FortranForm::None))
       return true;
     auto Macro = In.Macros.find(Word);
     return Macro != In.Macros.end() && Expanded.insert(Word).second && leadsTo(In, Macro->second, Name, Expanded);
@@ -166,6 +173,8 @@ bool SourceText::isFor(const DILocation &At) {
   size_t Here = offsetOf(In, At);
   if (Here == StringRef::npos)
     return true;
+  if (In.Form != FortranForm::None)
+    return isFortranDo(StringRef(In.Text).substr(Here));
   StringRef Word = StringRef(In.Text).substr(Here).take_while(isWordCharacter);
   auto Macro = In.Macros.find(Word);
   if (Macro == In.Macros.end())
@@ -192,9 +201,11 @@ bool SourceText::hasName(const DILocation &At, StringRef Name) {
     return true;
   static constexpr StringLiteral Ends = ";{}";
   StringRef Text = In.Text;
+  StringSet<> Expanded;
+  if (In.Form != FortranForm::None)
+    return leadsTo(In, fortranStatement(Text, Here, In.Form), Name, Expanded);
   size_t Begin = Text.find_last_of(Ends, Here);
   size_t End = Text.find_first_of(Ends, Here);
-  StringSet<> Expanded;
   return leadsTo(In, Text.slice(Begin == StringRef::npos ? 0 : Begin, End), Name, Expanded);
 }
 
@@ -212,6 +223,9 @@ bool SourceText::isConstexpr(const DISubprogram &Of) {
   const File &In = read(*Of.getFile());
   if (Of.getLine() >= In.Lines.size())
     return false;
+  if (In.Form != FortranForm::None)
+    return anyWord(fortranStatement(In.Text, In.Lines[Of.getLine() - 1], In.Form),
+                   [](StringRef Word) { return Word == "pure" || Word == "elemental"; });
   static constexpr StringLiteral Ends = ";{}";
   StringRef Text = In.Text, Name = Of.getName().take_while(isWordCharacter);
   size_t At = Text.find(Name, In.Lines[Of.getLine() - 1]);

@@ -4,6 +4,8 @@
 // `static int *const begins = initial;`): nothing in the module says then that the source has another name for it.
 #pragma once
 
+#include "FortranText.h"
+
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -20,19 +22,20 @@ public:
   /// macros of its file or of the files that this one includes by "". True where there is no text to look at.
   bool hasName(const llvm::DILocation &At, llvm::StringRef Name);
 
-  /// Whether what stands there is a `for`, or a macro that begins with one. Yes where there is no text to look at.
+  /// Whether what stands there is a `for`, or a macro that begins with one; in Fortran a DO construct with a counter.
+  /// Yes where there is no text to look at.
   bool isFor(const llvm::DILocation &At);
 
-  /// Whether a pragma about loops stands before the statement that begins there, such as `#pragma unroll`. No where
-  /// there is no text.
+  /// Whether a pragma about loops stands before the statement that begins there, such as `#pragma unroll`; in Fortran
+  /// any directive, also one of OpenMP. No where there is no text.
   bool hasLoopPragma(const llvm::DILocation &At);
 
   /// Whether the text from `Begin` to a line and column (its beginning, if that is a word) declares variables that are
   /// defined elsewhere: `extern int count;`, `using space::count;`. No where there is no text.
   bool hasDeclaration(const llvm::DILocation &Begin, std::pair<unsigned, unsigned> End);
 
-  /// Whether a function is declared `constexpr` or `consteval`, by a macro whose name says so, too. No where there is
-  /// no text.
+  /// Whether a function is declared `constexpr` or `consteval`, by a macro whose name says so, too; in Fortran `pure`
+  /// or `elemental`. No where there is no text.
   bool isConstexpr(const llvm::DISubprogram &Of);
 
   /// Whether a variable is a part of a structured binding, `auto [name, other] = ...`. No where there is no text.
@@ -44,6 +47,7 @@ private:
     std::vector<size_t> Lines;
     std::vector<size_t> LoopPragmas;     // where each ends
     llvm::StringMap<std::string> Macros; // what each is replaced by
+    FortranForm Form = FortranForm::None;
   };
 
   const File &read(const llvm::DIFile &Of);

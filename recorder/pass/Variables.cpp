@@ -106,12 +106,22 @@ public:
     for (BasicBlock *BB : L.blocks())
       for (Instruction &I : *BB)
         if (isUsedOutside(I, Ending) && !isCarried(I) && !isOfVariable(I) &&
-            !(InSource && (isLeftInGlobal(I, *InSource) || isLoadedAgain(I))))
+            !(InSource && (isLeftInGlobal(I, *InSource) || isLoadedAgain(I) || isLeftCounter(I))))
           return true;
     return false;
   }
 
 private:
+  /// Whether a value is that of a DO construct's counter, which flang stores behind it.
+  bool isLeftCounter(const Instruction &I) const {
+    return isFortran(*Start) && all_of(I.users(), [&](const User *By) {
+             auto *Store = dyn_cast<StoreInst>(By);
+             auto *To = Store ? dyn_cast<AllocaInst>(Store->getPointerOperand()) : nullptr;
+             return L.contains(cast<Instruction>(By)) ||
+                    (To && Store->getValueOperand() == &I && variableAt(const_cast<AllocaInst *>(To)));
+           });
+  }
+
   bool isOwn(const DILocalVariable *V, const DILocation *At) const {
     return At && At->getInlinedAt() == Start->getInlinedAt() &&
            V->getScope()->getSubprogram() == Start->getScope()->getSubprogram();

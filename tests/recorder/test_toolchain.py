@@ -208,7 +208,6 @@ def test_a_header_that_a_file_forgets_is_there_with_any_number_of_cores(
     sources.mkdir()
     into.mkdir()
     (sources / "Twice.h").write_text("#pragma once\nint twice(int);\n")
-    (sources / "A.cpp").write_text()
     (sources / "B.cpp").write_text("int four(int x) { return twice(twice(x)); }\n")
     (sources / "A.cpp").write_text('#include "Twice.h"\nint twice(int x) { return 2 * x; }\n')
     monkeypatch.setattr(toolchain, "PASS_SOURCES", str(sources))

@@ -1,4 +1,4 @@
-"""What inserting a directive changes in the text of a file: the pragma, and a constant for the loop's bound.
+"""What inserting a directive changes in the text of a file: the directive, and in C a constant for the loop's bound.
 
 OpenMP wants a bound that does not change while the loop runs. One that the program loads again in each iteration
 (`i < grid->nx`) is kept in a constant before the loop; the run has shown that no iteration changes it.
@@ -12,6 +12,7 @@ from collections.abc import Collection
 from itertools import takewhile
 from typing import NamedTuple
 
+from tracekit.patches.do_statement import is_fortran, lines_before_do
 from tracekit.patches.for_statement import SHARED_OUT, ForStatement, HasDirective, Refused, for_statement
 from tracekit.patches.tokens import Token, tokens
 
@@ -52,12 +53,15 @@ class Source:
     def start_of(self, wanted: Wanted) -> int:
         """Where the loop stands in the text. Raises Refused if the text is too short."""
         if not 0 < wanted.line <= len(self.lines) or wanted.column < 1:
-            raise Refused("no `for` stands there in the text")
+            raise Refused("no loop stands there in the text")
         return self.lines[wanted.line - 1] + wanted.column - 1
 
     def edits(self, wanted: Wanted) -> list[Edit]:
         """The changes that insert a directive. Raises Refused where that cannot be done surely."""
         start = self.start_of(wanted)
+        if is_fortran(self.name):
+            at, lines = lines_before_do(self.name, self.text, start, wanted.pragma)
+            return [Edit(at, at, "".join(line + self.newline for line in lines))]
         loop = for_statement(self.text, start)
         before = self._before(start)
         bound = self.text[slice(*loop.bound)]

@@ -19,6 +19,14 @@ class NoDirective(Exception):  # noqa: N818 - it is an answer
     """Why no directive can be given, in words for the user."""
 
 
+C = "#pragma omp parallel for"
+FORTRAN = "!$omp parallel do"
+"""What a directive begins with."""
+
+FORTRAN_REDUCTIONS = frozenset({"+", "*", "min", "max"})
+"""Those that Fortran spells as C does. Others are several of Fortran's, by the variable's type."""
+
+
 class Clauses(NamedTuple):
     """What stands behind ``parallel for``: clause, e.g. ``reduction(+`` -> names."""
 
@@ -38,10 +46,17 @@ class Clauses(NamedTuple):
             raise NoDirective(NO_CLAUSE[operator].format(name=name))
         self.add(f"reduction({operator}", name)
 
-    def text(self) -> str:
-        """The whole directive."""
+    def text(self, begin: str = C) -> str:
+        """The whole directive. Raises NoDirective if its language has no clause for a reduction."""
+        for clause in self.names:
+            _, is_reduction, operator = clause.partition("reduction(")
+            if begin == FORTRAN and is_reduction and operator not in FORTRAN_REDUCTIONS:
+                raise NoDirective(
+                    f"it accumulates in {', '.join(self.names[clause])} by what C calls `{operator}`; whether that is "
+                    "one of Fortran's operators on logicals or a function on integers is not known"
+                )
         clauses = [
             f" {clause}{':' if '(' in clause else '('}{', '.join(sorted(names))})"
             for clause, names in sorted(self.names.items())
         ]
-        return "#pragma omp parallel for" + "".join(clauses)
+        return begin + "".join(clauses)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tracekit.formats.events import NONE
 from tracekit.formats.image import LoopFlag, PhiKind, TypeClass, VariableFlag
 from tracekit.program.shared_loops import shared_loops
-from tracekit.verdicts.clauses import Clauses, NoDirective
+from tracekit.verdicts.clauses import FORTRAN, C, Clauses, NoDirective
 from tracekit.verdicts.object_clauses import ObjectClauses
 from tracekit.verdicts.object_uses import ObjectUses
 from tracekit.verdicts.transformations import Transformation
@@ -22,6 +22,7 @@ from tracekit.verdicts.verdicts import Judge, Judgement
 if TYPE_CHECKING:
     from tracekit.verdicts.names import VerdictNames
 
+OF_FORTRAN = tuple(f".{name}" for name in "f for ftn fpp f77 f90 f95 f03 f08 f18".split())
 LANGUAGES = (".c", ".cc", ".cpp", ".cxx", ".c++", ".C", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".def", ".tcc")
 """How names of files end in which a pragma means something."""
 
@@ -42,7 +43,7 @@ class Directives:
 
     def directive(self, judgements: Collection[Judgement]) -> str:
         """One directive for a loop's copies in all its contexts. Raises NoDirective with the reason."""
-        made = {self._of(judgement).text() for judgement in judgements}
+        made = {self._of(judgement).text(self._begin(judgement)) for judgement in judgements}
         if len(made) > 1:
             raise NoDirective("its contexts need different clauses")
         return made.pop()
@@ -75,7 +76,9 @@ class Directives:
         clauses = Clauses({})
         in_source = bool(int(self.program.loops["flags"][loop]) & LoopFlag.SOURCE)
         self._check_place(loop, is_summed=any(map(self._is_of_memory, judgement.transformations)))
-        if in_source:
+        if in_source and self._is_fortran(loop):
+            self._check_do(loop)
+        elif in_source:
             self._check_source_head(loop)
         self._check_values(loop)
         if not in_source:
@@ -97,8 +100,8 @@ class Directives:
         return clauses
 
     def _check_place(self, loop: int, *, is_summed: bool) -> None:
-        if not str(self.names.loop(loop)["file"]).endswith(LANGUAGES):
-            raise NoDirective("it stands in no file of C or C++")
+        if not str(self.names.loop(loop)["file"]).endswith(LANGUAGES) and not self._is_fortran(loop):
+            raise NoDirective("it stands in no file of C, C++ or Fortran")
         if self._place(loop) in self.shared:
             raise NoDirective("one stands there already, by which OpenMP shares the iterations out to threads")
         if int(self.program.loops["flags"][loop]) & LoopFlag.SIMD:
@@ -110,6 +113,12 @@ class Directives:
         """Where a loop stands: of one that OpenMP shares out, at the directive."""
         row = self.names.loop(loop)
         return str(row["file"]), int(row["line"]), int(row["column"])
+
+    def _begin(self, judgement: Judgement) -> str:
+        return FORTRAN if self._is_fortran(int(self.profile.nodes["loop"][judgement.node])) else C
+
+    def _is_fortran(self, loop: int) -> bool:
+        return str(self.names.loop(loop)["file"]).lower().endswith(OF_FORTRAN)
 
     def _check_values(self, loop: int) -> None:
         if int(self.program.loops["flags"][loop]) & LoopFlag.LEAVES_VALUES:
@@ -133,6 +142,19 @@ class Directives:
                 "it uses a structured binding from outside, which OpenMP compilers (clang) do not take into a parallel "
                 "region; give its parts names by variables or references of their own"
             )
+
+    def _check_do(self, loop: int) -> None:
+        """As _check_source_head, for Fortran."""
+        flags = int(self.program.loops["flags"][loop])
+        if not flags & LoopFlag.FOR_STATEMENT:
+            raise NoDirective(
+                "OpenMP wants a DO construct that steps a local counter, with no other way out, and an array "
+                "assignment is none; write it as one (and compile with -g)"
+            )
+        if flags & LoopFlag.PRAGMA:
+            raise NoDirective("a directive stands before it already (`!$omp`, `!dir$`)")
+        if flags & LoopFlag.CONSTEXPR:
+            raise NoDirective("its procedure is pure or elemental, and compilers take no OpenMP there")
 
     def _check_shape(self, loop: int) -> None:
         """What stands for the head in an image that knows the optimised program only."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import NoReturn
 
@@ -183,7 +184,7 @@ class VariableClauses:
         if flags & VariableFlag.SOMETIMES:
             raise NoDirective(
                 f"the counter {name} may be read after the loop, and `lastprivate` does not set it if no iteration "
-                f"runs; count in a variable that the `for` declares, and compute {name} behind it"
+                f"runs; count in a variable that the loop alone uses, and compute {name} behind it"
             )
 
     def _check_copy(self, name: str, flags: int) -> None:
@@ -198,8 +199,7 @@ class VariableClauses:
     def _check_uncopied(self, loop: int, row: int, name: str, flags: int) -> None:
         """Raises NoDirective unless a variable of which the verdict says nothing needs no clause."""
         if flags & BY_RUN:
-            is_global, is_varying = bool(flags & VariableFlag.GLOBAL), bool(flags & VariableFlag.VARYING)
-            if not self._is_in_memory(loop, name, is_global, is_varying):
+            if not self._is_in_memory(loop, name, flags):
                 raise NoDirective(
                     f"the optimiser has kept {name} out of memory, so the run does not show how iterations use it; "
                     "build with -O0"
@@ -223,20 +223,40 @@ class VariableClauses:
                 f"{step[0]} {step[1:]} * k"
             )
 
-    def _is_in_memory(self, loop: int, name: str, is_global: bool, is_varying: bool) -> bool:
+    def _is_in_memory(self, loop: int, name: str, flags: int) -> bool:
         """Is the variable in memory, as the program was compiled, so that the run shows how the loop uses it?
 
         An array of which the loop uses different parts is, if some access in its text is known to be to that array: the
-        optimiser may keep the one element in a register that all iterations use.
+        optimiser may keep the one element in a register that all iterations use. Not across a call that accesses it.
         """
-        if is_varying and all(self.uses.name(op) != name for op in self.uses.operations(loop)):
-            return False
-        if is_global:
+        if flags & VariableFlag.VARYING and all(self.uses.name(op) != name for op in self.uses.operations(loop)):
+            return bool(flags & VariableFlag.CALLEE) and self._is_accessed_in_calls(loop, name)
+        if flags & VariableFlag.GLOBAL:
             return name in self._global_names
         function = self.program.functions[self.program.loops["function"][loop]]
         ops = self.program.ops[int(function["first_op"]) :][: int(function["ops"])]
         names: list[int] = ops["name"][ops["kind"] == OpKind.STACK_ALLOC].tolist()
         return any(self.program.text(offset) == name for offset in names)
+
+    def _is_accessed_in_calls(self, loop: int, name: str) -> bool:
+        """Does a function that the loop calls, and that is not inlined into it, have an access to the variable?"""
+        called = self._called_from(self.uses.operations(loop))
+        seen: set[int] = set()
+        while called - seen:
+            function = (called - seen).pop()
+            seen.add(function)
+            row = self.program.functions[function]
+            ops = range(int(row["first_op"]), int(row["first_op"]) + int(row["ops"]))
+            if any(self.uses.name(op) == name for op in ops):
+                return True
+            called |= self._called_from(ops)
+        return False
+
+    def _called_from(self, ops: Iterable[int]) -> set[int]:
+        """The functions that these operations enter."""
+        kinds, calls = self.program.ops["kind"], self.program.ops["base"]
+        entered = [self.program.call_callees(int(calls[op])).tolist() for op in ops if kinds[op] == OpKind.CALL]
+        return {function for functions in entered for function in functions}
 
     @cached_property
     def _global_names(self) -> frozenset[str]:

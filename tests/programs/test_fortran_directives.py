@@ -1,0 +1,95 @@
+"""Directives for DO constructs: those that a fixture's comments say, and runs of the patched program."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import needs
+from tests.programs.running import FIXTURES, SECONDS, TRACEKIT, record, run, tracekit
+from tests.recorder.recording import ENVIRONMENT
+from tracekit.api import analyze
+
+LOOPS = FIXTURES / "advise/do_loops.f90"
+LEVELS = ("-O0", "-O2")
+THREADS = (1, 2, 5)
+WHOLE = "!$omp parallel do"
+
+FIXED = """\
+      program fixed
+      integer n, i, j
+      parameter (n = 40)
+      real*8 a(n, n), first_of_all, second_of_all, third_of_all
+      real*8 total
+      total = 0
+      do 20 j = 1, n
+        do 10 i = 1, n
+          first_of_all = i * 0.5d0
+          second_of_all = first_of_all + j
+          third_of_all = second_of_all * 2
+          a(i, j) = third_of_all - first_of_all
+          total = total + a(i, j)
+   10   continue
+   20 continue
+      print '(2F14.2)', total, a(3, 4)
+      end
+"""
+
+
+def compiled(source: Path, program: Path, *words: str) -> Path:
+    """Compiled by `tracekit fc`."""
+    outcome = run([*TRACEKIT, "fc", "-g", *words, "-J", program.parent, source, "-o", program])
+    assert outcome.status == 0, outcome.stderr.decode()
+    return program
+
+
+def expectations() -> dict[int, list[str]]:
+    """By line: the clauses of its loop (``-``: none), or parts of reasons why there is no directive."""
+    lines = enumerate(LOOPS.read_text().splitlines(), 1)
+    return {number: line.split(" ! ")[1].split(" | ") for number, line in lines if " ! " in line and line[0] == " "}
+
+
+@needs.needs("flang")
+@pytest.mark.parametrize("level", LEVELS)
+def test_directives_are_those_that_the_comments_say(level: str, tmp_path: Path) -> None:
+    made = record(compiled(LOOPS, tmp_path / "loops", level))
+    rows = analyze(made.trace, "advise", jobs=1, top=0, min_share=0.0).result["loops"]
+    found: dict[int, list[Any]] = {}
+    for row in rows:
+        found.setdefault(row["loop"]["line"], []).append(row)
+    for line, expected in expectations().items():
+        for row in found[line]:
+            openmp = row["openmp"] or {"pragma": None, "missing": row["verdict"]}
+            answer = openmp["pragma"].removeprefix(WHOLE).strip() or "-" if openmp["pragma"] else openmp["missing"]
+            if openmp["pragma"]:
+                assert answer in expected, f"{line} {level}: {answer}"
+            else:
+                assert any(part in answer for part in expected), f"{line} {level}: {answer}"
+
+
+@needs.needs("flang")
+@needs.needs("libomp")
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", ["do_loops.f90", "fixed.f"])
+def test_patched_programs_print_the_same(name: str, level: str, tmp_path: Path) -> None:
+    source = tmp_path / name
+    source.write_text(LOOPS.read_text() if name == LOOPS.name else FIXED)
+    made = record(compiled(source, tmp_path / "loops", level))
+    patch = tracekit("advise", "--patch", "--source", tmp_path, "--top", "0", "--min-share", "0", made.trace)
+    done = subprocess.run(["patch", "-p1"], cwd=tmp_path, input=patch, text=True, capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = source.read_text()
+    assert text.count(WHOLE) == (9 if name == LOOPS.name else 1)
+    assert all(len(line) <= (72 if name == "fixed.f" else 132) for line in text.splitlines() if "$omp" in line)
+    flang = needs.flang()
+    command = [flang, "-O1", "-fopenmp", source.name, "-o", "patched"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stderr
+    library = str(Path(flang).parents[1] / "lib")
+    for threads in THREADS:
+        environment = {**ENVIRONMENT, "OMP_NUM_THREADS": str(threads), "LD_LIBRARY_PATH": library}
+        out = subprocess.run(["./patched"], cwd=tmp_path, env=environment, capture_output=True, timeout=SECONDS)
+        assert out.stdout == made.outcome.stdout, (threads, out.stderr)
