@@ -2,6 +2,7 @@
 #include "Lending.h"
 
 #include "Leaves.h"
+#include "Names.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -197,7 +198,11 @@ private:
 Loan loanOf(const CallBase &Call, unsigned Number) {
   Lending Of(&Call, Call.getModule()->getDataLayout());
   Of.lend(Call, Number);
-  return Of.follow();
+  Loan Found = Of.follow();
+  const DISubprogram *Caller = Call.getFunction()->getSubprogram();
+  if (Caller && isFortran(*Caller))
+    Found.IsKept = false;
+  return Found;
 }
 
 Loan loanOf(const StoreInst &Store) {

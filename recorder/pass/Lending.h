@@ -13,7 +13,8 @@ struct Loan {
   bool IsStored = false; // something may be stored through it
 };
 
-/// What `Call` does with the address that it is given as argument `Number`.
+/// What `Call` does with the address that it is given as argument `Number`. In Fortran no pointer to what a procedure
+/// is given outlives the call, unless one was set to it before.
 Loan loanOf(const llvm::CallBase &Call, unsigned Number);
 
 /// What is done with the address that `Store` puts somewhere: kept, unless that is a local pointer or reference, or a

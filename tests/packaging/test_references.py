@@ -35,7 +35,8 @@ EXAMPLES = {
 ELSEWHERE = {
     "FIRST_MIN-OMP.cpp", "HJM_Securities.cpp",
     "HTContainer.h", "Solver.cc", "TDStretch.cpp", "bits/stl_algo.h", "bits/stl_vector.h", "common/trace_entry.h",
-    "cpu_subroutines.cpp", "csf.c", "deflate.c", "dht_demosaic.cpp", "dynmat.c", "fasttree.c", "inflate.c",
+    "cpu_subroutines.cpp", "csf.c", "deflate.c", "dht_demosaic.cpp", "dynmat.c", "fasttree.c", "field_summary.f90",
+    "inflate.c",
     "kautodiff.c", "kmeans.c", "libimagequant.c", "ljumptab.h",
     "mediancut.c", "misc_demosaic.cpp", "mpi.h", "mttkrp.c", "omp-tools.h", "open.cpp", "par_coarsen.c", "phono3py.c",
     "pthread.h", "pzfft1d.c",

@@ -51,7 +51,7 @@ def test_long_directives_are_folded(name: str, width: int, indent: str) -> None:
         ("do\n", "no DO construct"),
         ("do concurrent (i = 1:n)\n", "no DO construct"),
         ("dot = 3\n", "no DO construct"),
-        ("!$omp simd\ndo i = 1, n\n", "a directive stands before it"),
+        ("!$omp simd\ndo i = 1, n\n", "a directive of OpenMP stands before it"),
         ("  !DIR$ ivdep\n\ndo i = 1, n\n", "a directive stands before it"),
     ],
 )
@@ -65,6 +65,17 @@ def test_what_stands_before_it_in_its_line_would_be_parted_from_it() -> None:
     for text in ("x = 1; do i = 1, n\n", "20 do i = 1, n\n"):
         with pytest.raises(Refused, match="a label or another statement"):
             lines_before_do("s.f90", text, text.index("do"), "!$omp parallel do")
+
+
+def test_those_of_openmp_are_told_from_others() -> None:
+    for name, before, there in (
+        ("s.f90", "  !$OMP DO", True),
+        ("s.f", "c$omp parallel do", True),
+        ("s.f90", "!dir$ ivdep", False),
+        ("s.f90", "c$omp = 1", False),
+    ):
+        source = Source(name, f"{before}\n      do i = 1, n\n")
+        assert source.has_directive(Wanted(2, 7, "", hoists=False)) == there
 
 
 def test_comments_and_conditional_lines_are_no_directives() -> None:

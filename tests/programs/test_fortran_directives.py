@@ -70,6 +70,43 @@ def test_directives_are_those_that_the_comments_say(level: str, tmp_path: Path) 
                 assert any(part in answer for part in expected), f"{line} {level}: {answer}"
 
 
+ELSEWHERE = """
+subroutine step(j, k, row)
+  integer, intent(in) :: j, k
+  real(8), intent(inout) :: row(20)
+  row(j) = row(j) + k
+end subroutine
+"""
+CALLING = """
+program main
+  external step
+  real(8) :: rows(20, 30)
+  integer :: j, k
+  rows = 1
+  do k = 1, 30
+    do j = 1, 20
+      call step(j, k, rows(:, k))
+    end do
+  end do
+  print '(F0.1)', sum(rows)
+end program
+"""
+
+
+@needs.needs("flang")
+@pytest.mark.parametrize("level", LEVELS)
+def test_counters_that_a_procedure_of_another_file_is_given(level: str, tmp_path: Path) -> None:
+    for name, text in (("step", ELSEWHERE), ("main", CALLING)):
+        (tmp_path / f"{name}.f90").write_text(text)
+        compiled(tmp_path / f"{name}.f90", tmp_path / f"{name}.o", level, "-c")
+    made = record(compiled(tmp_path / "main.o", tmp_path / "loops", str(tmp_path / "step.o")))
+    rows = analyze(made.trace, "advise", jobs=1, top=0, min_share=0.0).result["loops"]
+    found = {row["loop"]["line"]: row["openmp"] for row in rows}
+    outer = 1 + CALLING.split("\n").index("  do k = 1, 30")
+    assert found[outer]["pragma"] in (f"{WHOLE} private(j)", f"{WHOLE} firstprivate(j)"), found[outer]
+    assert found[outer + 1]["pragma"] == WHOLE, found[outer + 1]
+
+
 @needs.needs("flang")
 @needs.needs("libomp")
 @pytest.mark.parametrize("level", LEVELS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tracekit.patches.for_statement import Refused
+from tracekit.patches.for_statement import SHARED_OUT, HasDirective, Refused
 
 FREE = (".f90", ".f95", ".f03", ".f08", ".f18")
 FIXED = (".f", ".for", ".ftn", ".fpp", ".f77")
@@ -35,12 +35,20 @@ def lines_before_do(name: str, text: str, start: int, directive: str) -> tuple[i
     at = text.rfind("\n", 0, start) + 1
     if text[at:start].strip():
         raise Refused("a label or another statement stands before it in its line")
-    before = text[:at].rstrip().rpartition("\n")[2]
+    check_before_do(name, text, start)
     is_fixed = name.lower().endswith(FIXED)
-    if _DIRECTIVE[is_fixed].match(before):
-        raise Refused("a directive stands before it already")
     indent = "" if is_fixed else text[at:start]
     return at, list(_folded(directive, indent, is_fixed))
+
+
+def check_before_do(name: str, text: str, start: int) -> None:
+    """Raises HasDirective or Refused for a directive to a compiler in the line before that of text[start:]."""
+    before = text[: text.rfind("\n", 0, start) + 1].rstrip().rpartition("\n")[2]
+    found = _DIRECTIVE[name.lower().endswith(FIXED)].match(before)
+    if found and found[0].lower().endswith("$omp"):
+        raise HasDirective(SHARED_OUT)
+    if found:
+        raise Refused("a directive stands before it already")
 
 
 def _folded(directive: str, indent: str, is_fixed: bool) -> Iterator[str]:

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from itertools import takewhile
 from typing import NamedTuple
 
-from tracekit.patches.do_statement import is_fortran, lines_before_do
+from tracekit.patches.do_statement import check_before_do, is_fortran, lines_before_do
 from tracekit.patches.for_statement import SHARED_OUT, ForStatement, HasDirective, Refused, for_statement
 from tracekit.patches.tokens import Token, tokens
 
@@ -76,7 +76,10 @@ class Source:
     def has_directive(self, wanted: Wanted) -> bool:
         """Does one of OpenMP's stand before the loop already?"""
         try:
-            self._before(self.start_of(wanted))
+            if is_fortran(self.name):
+                check_before_do(self.name, self.text, self.start_of(wanted))
+            else:
+                self._before(self.start_of(wanted))
         except HasDirective:
             return True
         except Refused:
