@@ -24,7 +24,7 @@ SOURCES = sorted((FIXTURES / "advise").glob("*.c*"))
 KERNELS = sorted((FIXTURES.parent / "benchmarks" / "kernels").glob("*.c"))
 PARALLEL = ("doall", "doall-with")
 REPEATS = 8
-ATTEMPTS = 60
+ATTEMPTS = 240
 """Runs in which a loop forced parallel has to go wrong at least once."""
 
 

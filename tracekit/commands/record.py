@@ -291,7 +291,8 @@ def _report_all(result: Result, name: str, asked: Sequence[WindowRule] | None) -
     status = _report(result, name)
     if asked is not None and result.outcome.windows == 0 and not result.outcome.failure:
         _say_that_none_opened(asked)
-    if forked := result.outcome.forked:
+    forked = result.outcome.forked
+    if forked and not result.outcome.failure:  # it may have written over the number, as over the trace
         print(
             f"tracekit: {counted(forked, 'forked process')} ran unrecorded; --follow-fork records "
             f"{'it' if forked == 1 else 'each'} in a trace of its own",
