@@ -14,13 +14,8 @@ from typing import NamedTuple
 
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.file_names import escape_undecodable
+from tracekit.formats.fortran_sources import is_fortran
 from tracekit.recorder import command_line, driver, toolchain
-
-_SUFFIXES = frozenset(
-    f".{suffix}"
-    for name in ("f", "for", "ftn", "fpp", "f77", "f90", "f95", "f03", "f08", "f18")
-    for suffix in (name, name.upper())
-)
 
 _WITH_SEPARATE_VALUE = frozenset({"-J", "-module-dir", "-fintrinsic-modules-path", "-mmlir", "-Xflang"})
 """Options that only flang has, whose value is the next word."""
@@ -77,7 +72,7 @@ class Piece(NamedTuple):
             return False
         if self.language != "none":
             return self.language.startswith(("f77", "f95"))
-        return os.path.splitext(self.value)[1] in _SUFFIXES
+        return is_fortran(self.value)
 
     @property
     def is_flangs(self) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tracekit.formats.fortran_sources import is_fixed_form
 from tracekit.patches.for_statement import SHARED_OUT, HasDirective, Refused
 
-FREE = (".f90", ".f95", ".f03", ".f08", ".f18")
-FIXED = (".f", ".for", ".ftn", ".fpp", ".f77")
 WIDTH = {True: 72, False: 132}
 """How long a line may be, in fixed form and in free."""
 
@@ -18,11 +17,6 @@ _DIRECTIVE = {
     False: re.compile(r"[ \t]*!(?:\$\w+|\w+\$)", re.IGNORECASE),
 }
 """What a comment begins with that is a directive to a compiler, in fixed form and in free."""
-
-
-def is_fortran(name: str) -> bool:
-    """Is a file one of Fortran, by its name?"""
-    return name.lower().endswith((*FREE, *FIXED))
 
 
 def lines_before_do(name: str, text: str, start: int, directive: str) -> tuple[int, list[str]]:
@@ -36,7 +30,7 @@ def lines_before_do(name: str, text: str, start: int, directive: str) -> tuple[i
     if text[at:start].strip():
         raise Refused("a label or another statement stands before it in its line")
     check_before_do(name, text, start)
-    is_fixed = name.lower().endswith(FIXED)
+    is_fixed = is_fixed_form(name)
     indent = "" if is_fixed else text[at:start]
     return at, list(_folded(directive, indent, is_fixed))
 
@@ -44,7 +38,7 @@ def lines_before_do(name: str, text: str, start: int, directive: str) -> tuple[i
 def check_before_do(name: str, text: str, start: int) -> None:
     """Raises HasDirective or Refused for a directive to a compiler in the line before that of text[start:]."""
     before = text[: text.rfind("\n", 0, start) + 1].rstrip().rpartition("\n")[2]
-    found = _DIRECTIVE[name.lower().endswith(FIXED)].match(before)
+    found = _DIRECTIVE[is_fixed_form(name)].match(before)
     if found and found[0].lower().endswith("$omp"):
         raise HasDirective(SHARED_OUT)
     if found:

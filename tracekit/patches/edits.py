@@ -12,7 +12,8 @@ from collections.abc import Collection
 from itertools import takewhile
 from typing import NamedTuple
 
-from tracekit.patches.do_statement import check_before_do, is_fortran, lines_before_do
+from tracekit.formats.fortran_sources import is_fortran
+from tracekit.patches.do_statement import check_before_do, lines_before_do
 from tracekit.patches.for_statement import SHARED_OUT, ForStatement, HasDirective, Refused, for_statement
 from tracekit.patches.tokens import Token, tokens
 

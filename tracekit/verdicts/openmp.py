@@ -10,6 +10,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from tracekit.formats.events import NONE
+from tracekit.formats.fortran_sources import is_fortran
 from tracekit.formats.image import LoopFlag, PhiKind, TypeClass, VariableFlag
 from tracekit.program.shared_loops import shared_loops
 from tracekit.verdicts.clauses import FORTRAN, C, Clauses, NoDirective
@@ -22,7 +23,6 @@ from tracekit.verdicts.verdicts import Judge, Judgement
 if TYPE_CHECKING:
     from tracekit.verdicts.names import VerdictNames
 
-OF_FORTRAN = tuple(f".{name}" for name in "f for ftn fpp f77 f90 f95 f03 f08 f18".split())
 LANGUAGES = (".c", ".cc", ".cpp", ".cxx", ".c++", ".C", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".def", ".tcc")
 """How names of files end in which a pragma means something."""
 
@@ -118,7 +118,7 @@ class Directives:
         return FORTRAN if self._is_fortran(int(self.profile.nodes["loop"][judgement.node])) else C
 
     def _is_fortran(self, loop: int) -> bool:
-        return str(self.names.loop(loop)["file"]).lower().endswith(OF_FORTRAN)
+        return is_fortran(str(self.names.loop(loop)["file"]))
 
     def _check_values(self, loop: int) -> None:
         if int(self.program.loops["flags"][loop]) & LoopFlag.LEAVES_VALUES:
