@@ -129,13 +129,19 @@ static bool isPure(const CallBase &Call, LibFunc Library) {
   }
 }
 
+/// LLVM knows none of these with -fno-builtin, nor `::operator new(n)` that is called like a function, as
+/// std::stable_sort does for its buffer.
 static bool allocates(const CallBase &Call, const TargetLibraryInfo &TLI) {
   if (isAllocationFn(&Call, &TLI) || getFreedOperand(&Call, &TLI))
     return true;
   const Function *Callee = directCallee(Call);
-  static constexpr StringLiteral Others[] = {"posix_memalign", "aligned_alloc", "memalign",
-                                             "valloc",         "pvalloc",       "reallocarray"};
-  return Callee && is_contained(Others, Callee->getName());
+  if (!Callee || !Callee->isDeclaration())
+    return false;
+  static constexpr StringLiteral Names[] = {"malloc",   "calloc", "realloc", "reallocarray",   "free",
+                                            "memalign", "valloc", "pvalloc", "posix_memalign", "aligned_alloc"};
+  static constexpr StringLiteral Operators[] = {"_Znwm", "_Znam", "_ZdlPv", "_ZdaPv"}; // new, delete and their arrays
+  StringRef Name = Callee->getName();
+  return is_contained(Names, Name) || any_of(Operators, [&](StringRef Prefix) { return Name.starts_with(Prefix); });
 }
 
 /// Functions handed over by name, which the callee may call.

@@ -124,6 +124,27 @@ int pick(int (*f)(int), double x, int *v, const char *s) {
     assert sum(bool(block["flags"] & BlockFlag.LANDING) for block in blocks) == 1
 
 
+@pytest.mark.parametrize("option", ["-fbuiltin", "-fno-builtin"])
+def test_calls_that_allocate(option: str, tmp_path: Path) -> None:
+    tables = compile_unit(
+        tmp_path,
+        r"""
+#include <stdlib.h>
+void *made(size_t) __asm__("_Znwm"); void *made_or_null(size_t, const void *) __asm__("_ZnwmRKSt9nothrow_t");
+void *many(size_t, size_t) __asm__("_ZnamSt11align_val_t"); void *other(size_t) __asm__("_Znwx");
+void gone(void *) __asm__("_ZdlPv"); void many_gone(void *, size_t) __asm__("_ZdaPvm"); void *volatile kept;
+void run(int n) {
+    kept = malloc(n); kept = realloc(kept, 2 * n); free(kept); kept = made(n); kept = made_or_null(n, kept); gone(kept);
+    kept = many(n, 64); many_gone(kept, n); kept = other(n); }
+""",
+        "-O1",
+        option,
+    )
+    flags = {call["callee"]: CallFlag(call["flags"]) for call in tables.calls_of("run")}
+    assert not flags.pop("_Znwx") & CallFlag.ALLOCATES
+    assert len(flags) == 8 and all(flag & CallFlag.ALLOCATES for flag in flags.values()), flags
+
+
 @LEVELS
 def test_addresses_of_functions_of_other_units(level: str, tmp_path: Path) -> None:
     tables = compile_unit(
