@@ -305,8 +305,10 @@ uint32_t describeVariables(const Loop &L, DebugLoc Start, Row LoopRow, const Fun
   LoopVariables Found(L, Start.get(), In);
   const SourceLoop *Known = InSource ? InSource->find(Start.get()) : nullptr;
   uint32_t LeavesValues = Found.leavesValues(Known) ? TK_LOOP_LEAVES_VALUES : 0;
+  const DISubprogram *Function = Start->getScope()->getSubprogram();
+  bool LinesOnly = !Function->getUnit() || Function->getUnit()->getEmissionKind() != DICompileUnit::FullDebug;
   if (InSource)
-    return LeavesValues | TK_LOOP_SOURCE |
+    return LeavesValues | TK_LOOP_SOURCE | (LinesOnly ? TK_LOOP_LINES_ONLY : 0) |
            (Known ? describeSource(*Known, StoresLeft(L, *Start), LoopRow, U, Sources) : 0);
   Found.collect();
   Found.write(LoopRow, U, Sources);

@@ -446,6 +446,7 @@ enum {
     TK_LOOP_BINDING = 512,
     TK_LOOP_PRAGMA = 1024,
     TK_LOOP_CONSTEXPR = 2048,
+    TK_LOOP_LINES_ONLY = 4096,
 };
 
 /* What the value that a loop header's phi carries from iteration to iteration is. */

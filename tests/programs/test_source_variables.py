@@ -309,6 +309,16 @@ def test_a_loop_does_not_change_a_pointer_that_is_given_back_later(level: str, t
     assert row["openmp"]["pragma"] == "#pragma omp parallel for"
 
 
+@pytest.mark.parametrize("options", [["-O0"], ["-O2"], ["-O2", "-gline-tables-only"]])
+def test_without_debug_information_the_reason_is_that(options: list[str], tmp_path: Path) -> None:
+    source = tmp_path / "app.cpp"
+    source.write_text(GIVEN_BACK)
+    made = record(compile_program([source], tmp_path / "app", options, instrumented=True))
+    rows = analyze(made.trace, "advise", jobs=1, top=0, min_share=0).result["loops"]
+    missing = [row["openmp"]["missing"] for row in rows if row["openmp"]]
+    assert missing and all(reason.startswith("it was built without -g") for reason in missing), missing
+
+
 CALLED_BOUNDS = """#include <algorithm>
 #include <cstdio>
 #include <vector>

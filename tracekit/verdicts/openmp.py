@@ -76,6 +76,8 @@ class Directives:
         clauses = Clauses({})
         in_source = bool(int(self.program.loops["flags"][loop]) & LoopFlag.SOURCE)
         self._check_place(loop, is_summed=any(map(self._is_of_memory, judgement.transformations)))
+        if in_source:
+            self._check_is_known(loop)
         if in_source and self._is_fortran(loop):
             self._check_do(loop)
         elif in_source:
@@ -123,6 +125,10 @@ class Directives:
     def _check_values(self, loop: int) -> None:
         if int(self.program.loops["flags"][loop]) & LoopFlag.LEAVES_VALUES:
             raise NoDirective("it leaves a value behind that no variable is known for")
+
+    def _check_is_known(self, loop: int) -> None:
+        if int(self.program.loops["flags"][loop]) & LoopFlag.LINES_ONLY:
+            raise NoDirective("it was built without -g, so its variables are not known; build it with -g, record again")
 
     def _check_source_head(self, loop: int) -> None:
         if not int(self.program.loops["flags"][loop]) & LoopFlag.FOR_STATEMENT:
