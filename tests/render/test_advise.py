@@ -130,6 +130,14 @@ def test_locals_without_a_name_are_told_apart() -> None:
     assert "on a local of f:" in shown
 
 
+def test_each_of_several_objects_has_a_line() -> None:
+    objects = [{"kind": "global", "name": name} for name in ("x", "y", "z")]
+    shown = text(row(1, 9, "sequential", blocked_by=[dependence(2, 3, "", objects=objects, thing=0)])).splitlines()
+    at = shown.index("   - RAW on 3 objects:")
+    assert shown[at + 1 : at + 4] == [f"         * global {name}" for name in ("x", "y", "z")]
+    assert any("reads from global x and 2 other objects what" in line for line in shown), shown
+
+
 def test_a_reduction_is_named_only_if_nothing_else_would_be_left() -> None:
     reduce = {"kind": "reduce", "operator": "+", "but": [place(7)]}
     update = dependence(2, 2, "x", remedy=reduce)
@@ -247,7 +255,7 @@ def test_names_in_lists_are_not_repeated() -> None:
     shown = text(row(1, 9, "pipeline", stages=[stage]))
     assert "hands on p, a value; calls f, g" in shown
     twice = dependence(2, 3, "x", objects=[{"kind": "global", "name": "x"}] * 2, thing=0)
-    assert "global x, global x" not in text(row(1, 9, "sequential", blocked_by=[twice]))
+    assert text(row(1, 9, "sequential", blocked_by=[twice])).count("other object") == 0
     step = {"kind": "reduction", "object": {"kind": "register", "name": "s", "line": 0}, "operator": "+"}
     assert text(row(1, 9, "doall-with", recipe=[step, step])).count("reduce s with +") == 1
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from textwrap import wrap
 
 from tracekit.counted import counted
 from tracekit.program.fates import fate_text
+from tracekit.render.blockers import blocked, first_thing, frequency, wrapped
 from tracekit.render.dependence import (
     VERDICT_COLOUR,
     between_lines,
     carried_text,
-    causes_text,
     context_texts,
     not_taken_text,
     object_text,
@@ -21,28 +20,20 @@ from tracekit.render.dependence import (
     unseen_lines,
     with_threads,
 )
-from tracekit.render.folding import NARROWEST
-from tracekit.render.names import variable_name
 from tracekit.render.places import loop_text, loops_told_apart, place_text, without_folder
-from tracekit.render.text import WIDTH, Json, Style, more
+from tracekit.render.text import Json, Style, more
 
-BLOCKERS_SHOWN = 4
-PAIRS_SHOWN = 2
 STAGES_SHOWN = 6
 BETWEEN_SHOWN = 10
 SMALL = 1.0
 """Percent of a loop's accesses: of many stages, those with less are not listed."""
 CONTEXTS_SHOWN = 3
-FEW = 3
-"""Of a loop that so many things keep from being parallel it may be said that it is parallel but for them."""
 INLINED_SHOWN = 3
 LINES_SHOWN = 8
 HELD_SHOWN = 4
 CLOCKS_SHOWN = 3
 MEASURED = "In parallel such times overlap: their sum is no longer the time that passes."
 COMMAND_WIDTH = 100
-MARGIN = 3
-"""Columns before the lines of a loop."""
 
 VERDICTS = {
     "doall": "Its iterations are independent",
@@ -50,19 +41,6 @@ VERDICTS = {
     "pipeline": "Its iterations depend on each other, but its stages may overlap",
     "sequential": "Its iterations depend on each other",
 }
-
-EXTERNAL_HINTS = {
-    "rand": "give each iteration a generator of its own (rand_r, or a hash of the counter)",
-    "random": "give each iteration a generator of its own",
-    "printf": "its output must stay in order: `ordered`, or collect it and print after the loop",
-    "puts": "its output must stay in order: `ordered`, or collect it and print after the loop",
-    "putchar": "its output must stay in order: `ordered`, or collect it and print after the loop",
-    "fprintf": "its output must stay in order: `ordered`, or collect it and print after the loop",
-    "fwrite": "its output must stay in order: `ordered`, or collect it and print after the loop",
-}
-
-OPENMP_RUNTIME = ("__kmpc_", "GOMP_")
-OPENMP_HINT = "OpenMP's threads meet there: what iterations do to one another through other threads is not known here"
 
 
 def advise_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
@@ -163,7 +141,7 @@ def _case(case: Json, loop: Json, several: bool, style: Style) -> list[str]:
     lines = []
     if several:
         lines.append(f"case {style(case['verdict'], VERDICT_COLOUR[case['verdict']])}, {_share(case['share'])}:")
-    lines += _first_thing(case["blocked_by"], style)
+    lines += first_thing(case["blocked_by"], style)
     lines.append(f"{VERDICTS[case['verdict']]}. {_trips(case)}.")
     contexts = _contexts(case["contexts"], loop["function"])
     if several or len(contexts) > 1 or any(context.get("inlined_at") for context in case["contexts"]):
@@ -179,7 +157,7 @@ def _case(case: Json, loop: Json, several: bool, style: Style) -> list[str]:
         lines += wrapped(never, "  ", style)
     if case.get("clocks"):
         lines += wrapped(f"It reads the clock: {_clocks_text(case['clocks'])}. {MEASURED}", "  ", style)
-    lines += _blocked(case["blocked_by"], loop["function"], style)
+    lines += blocked(case["blocked_by"], loop["function"], style)
     if case["independent_in_a_row"]:
         lines.append(f"Any {case['independent_in_a_row']:,} iterations in a row are independent of each other.")
     if case["speculation"]:
@@ -212,59 +190,6 @@ def _inlined(context: Json) -> str:
     return f", inlined at {', in turn at '.join([*shown, *more])}" if shown else ""
 
 
-def _first_thing(blockers: Sequence[Json], style: Style) -> list[str]:
-    """What to begin with: the only thing that keeps a loop from being parallel, or the one that happens most often."""
-    if not blockers or "thing" not in blockers[0]:  # a profile of before
-        return []
-    things = 1 + max(row["thing"] for row in blockers)
-    rows = [row for row in blockers if row["thing"] == 0]
-    head = "Parallel but for one thing: " if things == 1 else f"Parallel but for {things:,} things; the first: "
-    if things > FEW:
-        head = f"{things:,} things keep its iterations in order; the first: "
-    first, *rest = wrapped(f"{head}{_thing(rows)}.", "  ", style)
-    return [first.replace(head, style(head, "bold"), 1), *rest]
-
-
-def _thing(rows: Sequence[Json]) -> str:
-    """What blockers that are one thing come to, in words."""
-    row = rows[0]
-    source = row["source"]
-    if row["reason"] == "recurrence":
-        return f"each iteration needs {_variable(rows)} of the one before{_advance(source)}"
-    if row["reason"] == "exit":
-        return f"whether there is a next iteration is decided at {place_text(source)} by {causes_text(source)}"
-    if row["reason"] == "external":
-        return f"{row['callee']}, called at {place_text(source)}, has effects that the trace does not show"
-    thing = _objects(row)
-    conflicts = [each for each in rows if each["reason"] == "dependence"]
-    if all(each["remedy"] and each["remedy"]["kind"] != "reduce" for each in conflicts):
-        return f"{thing} is {_remedy(row)}"
-    if reduction := _reduction(conflicts):
-        return f"{thing} would be {reduction}"
-    if flow := next((each for each in conflicts if "RAW" in each["kinds"]), None):
-        apart = flow["distance"]
-        before = "the one before" if apart["min"] == apart["max"] == 1 else "an earlier one"
-        ends = f"{place_text(flow['destination'])} after {place_text(flow['source'])}"
-        return f"an iteration reads from {thing} what {before} stored ({ends})"
-    return f"the iterations' stores to {thing} have to keep their order ({place_text(row['destination'])})"
-
-
-def _advance(source: Json) -> str:
-    """What to do about a counter that only some iterations advance."""
-    if not source.get("advances"):
-        return ""
-    step = source["advances"].lstrip("+")
-    return f", which some iterations advance by {step}: count these first, as a prefix sum, and the rest is independent"
-
-
-def _variable(rows: Sequence[Json]) -> str:
-    """The variable that a recurrence carries, with all its places."""
-    sources = [row["source"] for row in rows if row["reason"] == "recurrence"]
-    places = list(dict.fromkeys(place_text(source) for source in sources if source["line"]))
-    name = variable_name(sources[0]["name"]) or ("a value that is computed there" if places else "a value")
-    return name + (f" ({', '.join(places)})" if places else "")
-
-
 def _trips(case: Json) -> str:
     trips = case["trips"]
     spread = (
@@ -285,123 +210,11 @@ def _step(step: Json) -> str:
     return f"give each iteration a copy of {object_text(step['object'])} (it writes before it reads){last}"
 
 
-def _blocked(blockers: Sequence[Json], function: str, style: Style) -> list[str]:
-    """What stands in the way: memory by object, then the rest."""
-    memory: dict[str, list[Json]] = {}  # by what the objects are, for two may have one name
-    others: dict[str, list[tuple[str, ...]]] = {}
-    for row in blockers:
-        if row["reason"] == "dependence":
-            memory.setdefault(repr(row["objects"]), []).append(row)
-        elif row.get("thing") != 0 or row["reason"] == "external":  # what comes first has been said
-            others.setdefault(row["reason"], []).append(tuple(_obstacle(row, style)))
-    lines = []
-    for rows in list(memory.values())[:BLOCKERS_SHOWN]:
-        lines += _conflicts(_objects(rows[0]), rows, function, style)
-    if len(memory) > BLOCKERS_SHOWN:
-        count = len(memory) - BLOCKERS_SHOWN
-        lines.append(f"- ... and on {counted(count, 'more object')} (--json shows all)")
-    for obstacles in others.values():
-        different = [obstacle for obstacle in dict.fromkeys(obstacles) if obstacle]
-        lines += [line for obstacle in different[:BLOCKERS_SHOWN] for line in obstacle]
-        if len(different) > BLOCKERS_SHOWN:
-            lines.append(f"- ... and {len(different) - BLOCKERS_SHOWN:,} more of this kind (--json shows all)")
-    return lines
-
-
-def _objects(row: Json) -> str:
-    if row["objects"] is None:
-        return "memory of many objects"
-    return ", ".join(dict.fromkeys(object_text(thing) for thing in row["objects"])) or "memory"
-
-
-def _conflicts(thing: str, rows: Sequence[Json], function: str, style: Style) -> list[str]:
-    """The dependences on one object, the most frequent ones in full."""
-    kinds = [kind for kind in ("RAW", "WAR", "WAW") if any(kind in row["kinds"] for row in rows)]
-    lines = wrapped(f"- {', '.join(kinds)} on {thing}:", "      ", style)
-    for row in rows[:PAIRS_SHOWN]:
-        pair = (
-            f"    {'/'.join(row['kinds'])} {_access(row['source'], function)} -> "
-            f"{_access(row['destination'], function)},"
-        )
-        often = _often(row)
-        lines += [f"{pair} {often}"] if len(pair) + len(often) < WIDTH - 4 else [pair, f"        {often}"]
-    if len(rows) > PAIRS_SHOWN:
-        count = len(rows) - PAIRS_SHOWN
-        lines.append(f"    ... and {counted(count, 'more pair')} of instructions")
-    remedies = list(dict.fromkeys(_remedy(row) for row in rows))
-    # A remedy helps if it is one for all of them: a flow that stays is not freed by copying what others overwrite.
-    if all(row["remedy"] and row["remedy"]["kind"] != "reduce" for row in rows):
-        lines += [f"    {remedy}" for remedy in remedies]
-    elif reduction := _reduction(rows):
-        lines.append(f"    {reduction}")
-    return lines
-
-
-def _reduction(rows: Sequence[Json]) -> str:
-    """What keeps all of these from being one reduction: instructions without which no dependence would be left."""
-    updates = [row for row in rows if row["remedy"] and row["remedy"]["kind"] == "reduce"]
-    operators = {row["remedy"]["operator"] for row in updates}
-    alien = {instruction["id"]: instruction for row in updates for instruction in row["remedy"]["but"]}
-    left = [
-        row for row in rows if row not in updates and not alien.keys() & {row["source"]["id"], row["destination"]["id"]}
-    ]
-    places = list(dict.fromkeys(place_text(instruction) for instruction in alien.values()))
-    if len(operators) != 1 or left or len(places) > PAIRS_SHOWN:
-        return ""
-    return f"a reduction ({operators.pop()})" + (f", but for {', '.join(places)}" if places else "")
-
-
-def _access(row: Json, function: str) -> str:
-    """`store app.c:12:5`, with its function if that is another than the loop's."""
-    return f"{row['kind']} {place_text(row)}" + (f" {row['function']}" if row["function"] != function else "")
-
-
-def _often(row: Json) -> str:
-    """How often, and how far apart."""
-    least, most = row["distance"]["min"], row["distance"]["max"]
-    apart = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-    times = "once" if row["executions"] == 1 else f"{row['executions']:,} times"
-    return f"{times} ({_frequency(row['per_iteration'])}), distance {apart}"
-
-
-def _frequency(per_iteration: float) -> str:
-    if per_iteration < 0.01:
-        return f"{100 * per_iteration:.2g}% of iterations"
-    return f"{per_iteration:,.2f} an iteration" if per_iteration < 10 else f"{per_iteration:,.0f} an iteration"
-
-
-def _obstacle(row: Json, style: Style) -> list[str]:
-    """A recurrence, an exit, or a call with unseen effects."""
-    source = row["source"]
-    if row["reason"] == "recurrence":
-        return [f"- each iteration needs {_variable([row])} of the one before"]
-    if row["reason"] == "exit":
-        return wrapped(
-            f"- whether it is left at {place_text(source)} depends on {causes_text(source)}: later iterations cannot "
-            "begin before",
-            "    ",
-            style,
-        )
-    hint = OPENMP_HINT if row["callee"].startswith(OPENMP_RUNTIME) else EXTERNAL_HINTS.get(row["callee"], "")
-    said = row.get("thing") == 0
-    text = f"- {row['callee']}, called at {place_text(source)}, has effects that the trace does not show"
-    return ([] if said else [text]) + ([f"    {hint}"] if hint else [])
-
-
-def _remedy(row: Json) -> str:
-    remedy = row["remedy"]
-    if remedy is None:
-        return ""
-    if remedy["kind"] == "copy":
-        return "only overwritten, never read from another iteration: read from a copy made before the loop"
-    return "only written: keep what the last iteration writes (a copy for each thread, merged in order)"
-
-
 def _speculation(case: Json) -> str:
     conflicts = case["speculation"]
     return (
         f"Speculate: all that blocks it is rare, {counted(conflicts['executions'], 'conflict')} in "
-        f"{counted(case['iterations'], 'iteration')} ({_frequency(conflicts['per_iteration'])})."
+        f"{counted(case['iterations'], 'iteration')} ({frequency(conflicts['per_iteration'])})."
     )
 
 
@@ -440,19 +253,6 @@ def _stages(verdict: str, stages: Sequence[Json], unplaced: float, only_exits: b
     elif len(stages) > 1 and all(stage["parallel"] for stage in stages):
         lines.append("None has to run in order: as loops of their own, one after the other, all are parallel.")
     return lines
-
-
-def wrapped(text: str, indent: str, style: Style) -> list[str]:
-    """Lines of text, all but the first indented; no wider than the terminal is, with MARGIN before them."""
-    head = text[: len(text) - len(text.lstrip())]
-    return wrap(
-        text.lstrip(),
-        max(min(style.width or WIDTH, WIDTH) - MARGIN, NARROWEST),
-        initial_indent=head,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def _stage_lines(stage: Json) -> str:
