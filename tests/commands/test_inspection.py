@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from tracekit.commands import check, dump, info
 from tracekit.commands.usage import ShortUsageError
 from tracekit.formats.events import CODE
 from tracekit.formats.image import Base, BlockFlag, OpFlag, OpKind, PathFlag
+from tracekit.profiles.files import written_whole
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +146,37 @@ def test_dump_prints_a_stretch(walked: tuple[Path, Walk], capsys: pytest.Capture
     assert parts[1][0].split()[1] in ("load", "store") or walk.events[len(parts[0])][0] not in ("load", "store")
     assert main(["dump", "--from", "often", str(path)]) == 2
     assert "--from takes a number of accesses or a percentage" in capsys.readouterr().err
+
+
+def test_dump_writes_a_file_whole_or_not_at_all(
+    walked: tuple[Path, Walk], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace, copy, old = walked[0], tmp_path / "copy.zst", tmp_path / "old.txt"
+    copy.write_bytes(trace.read_bytes())
+    old.write_text("kept")
+    assert main(["dump", str(copy), "-o", str(copy)]) == 1
+    assert "is a trace: give the events another name" in capsys.readouterr().err
+    assert copy.read_bytes() == trace.read_bytes()
+    assert main(["dump", str(trace), "--function", "aply", "-o", str(old)]) == 1
+    assert old.read_text() == "kept"
+    assert main(["dump", str(trace), "-o", str(old)]) == 0
+    capsys.readouterr()
+    assert main(["dump", str(trace)]) == 0
+    assert old.read_text() == capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy.zst", "old.txt"]
+
+
+def test_the_reader_of_an_output_file_goes_away() -> None:
+    reader, writer = os.pipe()
+
+    def write() -> None:
+        with written_whole(f"/dev/fd/{writer}", "the events") as file:
+            os.close(reader)
+            file.write(b"events")
+
+    with pytest.raises(BrokenPipeError):
+        write()
+    os.close(writer)
 
 
 def test_dump_of_an_unknown_function_fails(walked: tuple[Path, Walk], capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from io import TextIOWrapper
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -69,17 +70,16 @@ def _shown_beside(file: TextIO) -> AbstractContextManager[None]:
 
 @contextmanager
 def _written(output: str | None) -> Iterator[TextIO]:
-    """The file to write to. Raises TracekitError if it cannot be opened, or not be written to the end."""
+    """The file to write to, which is there whole or not at all. Raises TracekitError if it cannot be written."""
+    from tracekit.profiles.files import written_whole
+
     if output is None:
         yield sys.stdout
         return
-    try:
-        with open(output, "w", encoding="utf-8") as file:
-            yield file
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise TracekitError(f"Cannot write the events to {output}: {error.strerror}.") from None
+    with written_whole(output, "the events") as file:
+        text = TextIOWrapper(file, encoding="utf-8")
+        yield text
+        text.detach()  # flushes
 
 
 def rows(trace: Trace, function: str | None = None, window: Window | None = None) -> Iterator[Row]:

@@ -95,6 +95,8 @@ def written_whole(path: str | Path, what: str) -> Iterator[BinaryIO]:
         except BaseException:
             os.unlink(part)
             raise
+    except BrokenPipeError:  # the reader of /dev/stdout went away
+        raise
     except OSError as error:
         raise TracekitError(f"Cannot write {what} to {path}: {error.strerror}.") from None
 
