@@ -10,6 +10,8 @@ from typing import Any
 
 from tracekit.formats.errors import TracekitError
 
+NOT_FOUND = 404
+
 
 def is_url(source: str) -> bool:
     """Whether `source` has a scheme, as ``https://host/trace.zst``."""
@@ -59,10 +61,18 @@ def _explained(url: str) -> Iterator[None]:
     """Errors as TracekitErrors: each file system has its own."""
     try:
         yield
-    except FileNotFoundError:
-        raise TracekitError(f"Cannot read {url}: there is no such file.") from None
+    except FileNotFoundError as error:
+        raise TracekitError(f"Cannot read {url}: {_not_found(error)}.") from None
     except Exception as error:
         raise TracekitError(f"Cannot read {url}: {_one_line(error)}.") from error
+
+
+def _not_found(error: FileNotFoundError) -> str:
+    """Why a file is not found: for fsspec's http so is all that a server refuses, and whatever no server serves."""
+    cause = error.__cause__
+    if cause is None or isinstance(cause, FileNotFoundError) or getattr(cause, "status", None) == NOT_FOUND:
+        return "there is no such file"
+    return _one_line(cause)
 
 
 def size_of(source: str) -> int:
@@ -85,6 +95,6 @@ def _fsspec() -> Any:
     return fsspec
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     """Its first sentence; what follows is advice to users of fsspec."""
     return (" ".join(str(error).split()) or type(error).__name__).partition(". ")[0].rstrip(".")

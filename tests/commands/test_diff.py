@@ -93,6 +93,14 @@ def test_a_loop_that_carries_is_the_same_in_another_folder(same_build: bool) -> 
     assert (table["new"], table["gone"], table["changed"]) == ([], [], [])
 
 
+def test_a_run_that_loaded_more_libraries_is_of_the_same_build() -> None:
+    def profile(*build: tuple[str, ...]) -> Profile:
+        return Profile({"module": "x", "options": {}, "result": {}}, {}, True, build=build)
+
+    one, more, other = profile(("app",)), profile(("app",), ("plugin",)), profile(("app",), ("other",))
+    assert [compare(*each)["matched_by"] for each in ((one, more), (more, one), (more, other))] == ["id", "id", "place"]
+
+
 def loops_profile(*rows: tuple[str, int], **options: Any) -> Profile:
     """Of a loop a row for each verdict and number of iterations, of builds that are not known."""
     loop = {"file": "a.c", "line": 7, "column": 1, "function": "f"}

@@ -17,7 +17,7 @@ from tests.commands.test_merge import CHAINED, FAR, INDEPENDENT, ONCE, record
 from tracekit.cli import main
 from tracekit.formats.errors import TracekitError
 from tracekit.many import analysis, processes
-from tracekit.many.analysis import analyze_many, require_merging
+from tracekit.many.analysis import Outcome, analyze_many, leave_out_strangers, require_merging
 from tracekit.modules import registry
 
 NEVER_MERGING = ("bandwidth", "footprint", "heatmap", "races", "regions", "schedule")
@@ -108,6 +108,17 @@ def test_with_keep_going_the_rest_goes_on(
     assert target.read_bytes() == merged_one_by_one(traces, ["accesses"], tmp_path)
     assert main(["analyze", "-m", "accesses", "--keep-going", str(bad), str(tmp_path / "gone.zst")]) == 1
     assert "None of the 2 traces could be analysed" in capsys.readouterr().err
+
+
+def test_what_other_libraries_were_loaded_in_is_no_other_build() -> None:
+    outcomes = [Outcome(trace, 1, build=build) for trace, build in (("a", ["x"]), ("b", ["x", "y"]), ("c", ["z"]))]
+    for outcome in outcomes:
+        outcome.hash = outcome.trace
+    leave_out_strangers(outcomes, keep_going=True)
+    first, more, other = (outcome.left_out for outcome in outcomes)
+    assert not first
+    assert more.startswith("It did not load the same libraries as a (")
+    assert other.startswith("It is of another build than a;")
 
 
 @pytest.mark.parametrize("line", [6, 7])

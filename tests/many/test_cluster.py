@@ -95,6 +95,19 @@ def analysed(engine: Sequence[str], traces: Sequence[str], target: Path) -> byte
     return target.read_bytes()
 
 
+def test_workers_of_this_machine_log_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    """As a worker does whose heartbeat comes while the cluster ends."""
+
+    def complain() -> None:
+        import logging
+
+        logging.getLogger("distributed.worker").error("Failed to communicate with scheduler during heartbeat.")
+
+    with Cluster(None, 1) as cluster:
+        cluster._client.run(complain)
+    assert capfd.readouterr().err == ""
+
+
 def test_a_cluster_of_this_machine(traces: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     expected = analysed([], traces, tmp_path / "here")
     assert analysed(["--engine", "dask", "-j", "2"], traces, tmp_path / "there") == expected
@@ -248,6 +261,11 @@ def test_traces_at_urls(traces: list[str], server: str, tmp_path: Path, capfd: p
     assert capfd.readouterr().out == facts
     assert main(["analyze", "-m", "camp", f"{server}/gone.zst"]) == 1
     assert capfd.readouterr().err == f"tracekit: Cannot read {server}/gone.zst: there is no such file.\n"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{free.getsockname()[1]}/gone.zst"
+        assert main(["info", nobody]) == 1
+    assert f"Cannot read {nobody}: Cannot connect to host" in capfd.readouterr().err
 
 
 def test_no_such_scheme(capfd: pytest.CaptureFixture[str]) -> None:

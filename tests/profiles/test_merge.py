@@ -96,6 +96,10 @@ def test_what_was_merged_is_merged_again() -> None:
             "a and b are profiles of different builds: of 1 and 2 units they share 1;",
         ),
         (
+            profile("2", 2, (("unit",), ("more",))),
+            "a and b are profiles of runs that did not load the same libraries, or of different builds of one: of 1",
+        ),
+        (
             profile("2", 2, options={"top": 2}),
             "a and b were made with other values of top (null; 2); merging needs the same",
         ),

@@ -44,7 +44,8 @@ class Outcome:
     at: float = 0.0
     """The share that is done."""
     hash: str = ""
-    build: str = ""
+    build: Sequence[str] = ()
+    """Digests of the images, which tell builds apart; none before the analysis has begun."""
     complete: bool = True
     accesses_inside: int | None = None
     """Loads and stores inside the window; None without one."""
@@ -97,7 +98,7 @@ def analyze_many(
         }
         outputs = [os.path.join(folder, f"{number}.profile") for number in range(len(traces))]
         _Analyses(outcomes, outputs, task, keep_going).run(jobs or os.cpu_count() or 1, engine)
-        _leave_out_strangers(outcomes, keep_going)
+        leave_out_strangers(outcomes, keep_going)
         made = {
             outcome.trace: output for outcome, output in zip(outcomes, outputs, strict=True) if not outcome.left_out
         }
@@ -234,7 +235,7 @@ class _Analyses:
         elif said.word == "began":
             outcome.hash, outcome.build = said.content["hash"], said.content["build"]
             if not self.keep_going:
-                _leave_out_strangers([one for one in self.outcomes if one.build], keep_going=False)
+                leave_out_strangers([one for one in self.outcomes if one.build], keep_going=False)
         elif said.word == "done":
             outcome.at = 1.0
             for key, value in said.content.items():
@@ -257,7 +258,7 @@ def _ending(status: int) -> str:
     return f"Its analysis broke off with exit status {status}."
 
 
-def _leave_out_strangers(outcomes: Sequence[Outcome], keep_going: bool) -> None:
+def leave_out_strangers(outcomes: Sequence[Outcome], keep_going: bool) -> None:
     """Of the traces that are not left out: leave out those of another build than the first, and those there twice."""
     first: Outcome | None = None
     by_hash: dict[str, Outcome] = {}
@@ -267,11 +268,21 @@ def _leave_out_strangers(outcomes: Sequence[Outcome], keep_going: bool) -> None:
         first = first or outcome
         twin = by_hash.setdefault(outcome.hash, outcome)
         if outcome.build != first.build:
-            outcome.left_out = f"It is of another build than {first.trace}; merging needs runs of one build."
+            outcome.left_out = _difference(outcome, first)
         elif twin is not outcome:
             outcome.left_out = f"It is the same trace as {twin.trace}, which would count twice."
         if outcome.left_out and not keep_going:
             raise TracekitError(f"{outcome.trace}: {outcome.left_out}")
+
+
+def _difference(outcome: Outcome, first: Outcome) -> str:
+    """Why runs cannot be merged: the whole program is another, or one of the libraries that it loads."""
+    if set(outcome.build) & set(first.build):
+        return (
+            f"It did not load the same libraries as {first.trace} (or one of them, or the program, is of another "
+            "build); merging needs runs that do."
+        )
+    return f"It is of another build than {first.trace}; merging needs runs of one build."
 
 
 def _merged(made: Mapping[str, str], folder: str) -> list[Profile]:

@@ -1,6 +1,6 @@
 """The process that analyses one trace, or a segment of one: a task in, what it finds in a file, and lines of JSON out.
 
-What it says, one JSON object a line: ``began`` (the trace's content hash, a digest of the program's build) as soon as
+What it says, one JSON object a line: ``began`` (the trace's content hash, digests of the program's images) as soon as
 the trace is open, ``at`` (the share of the records that is replayed) now and then, and at the end ``done`` or
 ``failed``; or ``starved``, if it found no memory.
 """
@@ -58,7 +58,7 @@ def _analyzed(task: Mapping[str, Any], out: TextIO) -> dict[str, Any]:
     from tracekit.profiles import files
 
     with TraceReader(task["trace"]) as trace:
-        _say(out, {"began": {"hash": trace.content_hash, "build": _digest(trace.build)}})
+        _say(out, {"began": {"hash": trace.content_hash, "build": [_digest(image) for image in trace.build or [()]]}})
     options = _options(task)
     explained: list[str] = []
     say = explained.append if task["explain"] else None

@@ -60,13 +60,14 @@ VERDICTS = ("not-exercised", "doall", "doall-with", "pipeline", "sequential")
 def compare(before: Profile, after: Profile) -> dict[str, Any]:
     """What is new, gone and changed from `before` to `after`, as the JSON object of ``tracekit diff --json``.
 
-    ``matched_by`` is ``id`` for profiles of one build, where instructions have the same ids, else ``place``: function,
-    line, column and kind, and the file's name without its folder.
+    ``matched_by`` is ``id`` for profiles of one build, where instructions have the same ids (one of the runs may have
+    loaded more libraries), else ``place``: function, line, column and kind, and the file's name without its folder.
     Raises TracekitError for profiles of two modules.
     """
     if before.module != after.module:
         raise TracekitError(f"A profile of {before.module} cannot be compared with one of {after.module}.")
-    same_build = bool(before.build) and before.build == after.build
+    images = [set(profile.build) for profile in (before, after)]
+    same_build = all(images) and (images[0] <= images[1] or images[1] <= images[0])
     tables, skipped, values = {}, [], {}
     for name in dict.fromkeys((*before.result, *after.result)):
         old, new = before.result.get(name), after.result.get(name)

@@ -102,8 +102,11 @@ def _check_pair(name: str, profile: Profile, other_name: str, other: Profile) ->
         raise TracekitError(f"{name} and {other_name} are both of the trace {min(twice)}, which would count twice.")
     if profile.build != other.build:
         units, others = ({unit for image in one.build for unit in image} for one in (profile, other))
+        what = "different builds"
+        if set(profile.build) & set(other.build):
+            what = "runs that did not load the same libraries, or of different builds of one"
         raise TracekitError(
-            f"{name} and {other_name} are profiles of different builds: of {len(units)} and "
+            f"{name} and {other_name} are profiles of {what}: of {len(units)} and "
             f"{len(others)} units they share {len(units & others)}; `tracekit diff` compares them."
         )
     options = [_options(one) for one in (profile, other)]
