@@ -24,6 +24,8 @@ PATIENCE = 20
 """Seconds that a scheduler has to answer."""
 EVERY = 0.5
 """Seconds from one look at the connection to the next."""
+SILENT = logging.CRITICAL + 1
+"""A level of logs that nothing reaches."""
 
 
 def address_of(engine: str) -> str | None:
@@ -52,7 +54,11 @@ class Cluster:
         try:
             if address is None:
                 local = distributed.LocalCluster(
-                    n_workers=workers, threads_per_worker=1, memory_limit=0, dashboard_address=None
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    memory_limit=0,
+                    dashboard_address=None,
+                    silence_logs=SILENT,  # of the workers, which share the standard error of this process
                 )
                 self._client = self._ended.enter_context(distributed.Client(self._ended.enter_context(local)))
             else:
@@ -223,4 +229,4 @@ def _keep_quiet() -> None:
     """Dask's log is not the user's: what went wrong is said in a sentence. Its loggers have levels of their own."""
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] == "distributed":
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+            logging.getLogger(name).setLevel(SILENT)
