@@ -100,6 +100,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def digest(path: Path) -> str:
     """What a process that starts now finds."""
+    cache.digest.cache_clear()
     cache._source.cache_clear()
     cache._file.cache_clear()
     cache._package.cache_clear()

@@ -80,6 +80,7 @@ def name_of(file: Path) -> str:
     return str(file.relative_to(root) if file.is_relative_to(root / "tracekit") else file)
 
 
+@cache
 def digest(file: Path) -> str:
     """A hash (hex) over `file` and every file of tracekit that it imports: their names and contents."""
     sources: dict[Path, bytes] = {}

@@ -30,6 +30,7 @@ from numba.extending import register_model
 from tracekit.jit.cache import digest, stamp
 from tracekit.jit.callee_cache import described, entry_point, is_of_one_process
 from tracekit.jit.inference import Inference
+from tracekit.jit.lifetimes import found_when_asked_for
 from tracekit.jit.lowering import CalleeLower, caller_of
 
 
@@ -198,8 +199,9 @@ def _number(state: Any) -> int:
 
 _OF_CLOSURES = ("WithLifting", "InlineClosureLikes", "MakeFunctionToJitFunction")
 """Numba's passes for functions and `with` in a function."""
-_OF_ARRAYS = ("NopythonRewrites",)
-"""Those for expressions whose value is an array, which a function that makes none has not."""
+_OF_ARRAYS = ("NopythonRewrites", "IRLegalization")
+"""Those for expressions whose value is an array, and for the ends of references, which a function without them has not.
+"""
 
 
 class CalleeCompiler(CompilerBase):
@@ -255,7 +257,7 @@ def compile_callee(of: Any, signature: Any) -> Any:
             of.add_overload(made)
             return made.entry_point
         details = {"dispatcher": of, "args": arguments, "return_type": return_type}
-        with event.trigger_event("numba:compile", data=details):
+        with event.trigger_event("numba:compile", data=details), found_when_asked_for():
             made = of._compiler.compile(arguments, return_type)
             of.add_overload(made)
         of._cache.save_overload(signature, made)

@@ -16,8 +16,10 @@ from numba.core.typed_passes import NopythonTypeInference
 
 _NAMES = "add sub mul floordiv mod and_ or_ xor lshift rshift eq ne lt le gt ge neg invert not_ truth getitem setitem"
 _IN_PLACE = "iadd isub imul iand ior ixor ilshift irshift"
-REMEMBERED = frozenset((*(getattr(operator, name) for name in f"{_NAMES} {_IN_PLACE}".split()), abs, len, max, min))
-"""Functions whose templates ask for nothing but the types of the operands."""
+REMEMBERED = frozenset(
+    (*(getattr(operator, name) for name in f"{_NAMES} {_IN_PLACE}".split()), abs, bool, len, max, min)
+)
+"""Functions whose templates ask for nothing but the types of the operands. Numba calls `bool` for each branch."""
 
 _numbers: tuple[Any, ...] = (types.Integer, types.Float, types.Boolean)
 _operands: tuple[Any, ...] = (*_numbers, types.Array, types.Record)
