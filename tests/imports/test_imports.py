@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tracekit
+from tests.commands.test_merge import record
 from tests.naive import imports as naive
 from tests.naive import reader
 from tests.needs import needs
@@ -291,6 +292,18 @@ def test_misuse(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["import", "lackey", str(file), "-o", str(tmp_path / "no" / "out")]) == 1
     assert capfd.readouterr().err == f"tracekit: Cannot write into {tmp_path / 'no'}: No such file or directory.\n"
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_recording_is_kept(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    log, recorded, imported = tmp_path / "log", tmp_path / "recorded.zst", tmp_path / "imported.zst"
+    log.write_text(" L 1000,8\n")
+    record(recorded, [(4096, 8192)])
+    kept = recorded.read_bytes()
+    assert main(["import", "lackey", str(log), "-o", str(recorded)]) == 1
+    assert "is the trace of a run: give the import another name" in capfd.readouterr().err
+    assert recorded.read_bytes() == kept
+    for _ in range(2):
+        assert main(["import", "lackey", str(log), "-o", str(imported)]) == 0
 
 
 def test_files_that_are_no_binaries(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -11,10 +11,11 @@ from typing import Any, BinaryIO
 
 from tracekit import progress
 from tracekit.formats.errors import TracekitError
+from tracekit.formats.reader import TraceReader
 from tracekit.imports import binaries, champsim, drmemtrace, drmemtrace_files, lackey
 from tracekit.imports.files import pieces
 from tracekit.imports.trace_builder import TraceBuilder
-from tracekit.profiles.files import TRACE, written_whole
+from tracekit.profiles.files import TRACE, is_trace, written_whole
 
 
 def import_trace(
@@ -28,8 +29,10 @@ def import_trace(
     """Make a trace of the file at `path` (``-``: standard input), whose format is `form`.
 
     `known_binaries`, `module_list`: binaries that its program counters may lie in, as of :func:`binaries.known`.
-    `options` are those of the format's ``read``. The trace is there whole or not at all. Raises TracekitError.
+    `options` are those of the format's ``read``. The trace is there whole or not at all. Raises TracekitError, also if
+    it would take the place of a recorded one.
     """
+    _keep_recordings(Path(output))
     known = binaries.known(known_binaries, module_list)
     with TraceBuilder(_folder(output)) as made:
         facts = _READ[form](path, made, **options)
@@ -46,6 +49,15 @@ def _lackey(path: str, made: TraceBuilder) -> dict[str, Any]:
 def _champsim(path: str, made: TraceBuilder, size: int = 1) -> dict[str, Any]:
     with _opened(path) as file:
         return champsim.read(pieces(file, path), made, path, size)
+
+
+def _keep_recordings(target: Path) -> None:
+    """Raises TracekitError if a trace is there that was not imported: what a run was cannot be had again."""
+    if target.is_file() and is_trace(target):
+        with TraceReader(target) as there:
+            imported = "imported" in there.meta
+        if not imported:
+            raise TracekitError(f"{target} is the trace of a run: give the import another name, or remove it first.")
 
 
 def _folder(output: str | Path) -> Path | None:

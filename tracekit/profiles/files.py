@@ -77,7 +77,7 @@ def written_whole(path: str | Path, what: str) -> Iterator[BinaryIO]:
     if something else than a trace is to be written over one: a trace cannot be had again by analysing it.
     """
     target = Path(path)
-    if what != TRACE and target.is_file() and _is_trace(target):
+    if what != TRACE and target.is_file() and is_trace(target):
         raise TracekitError(f"{path} is a trace: give {what} another name, or remove the trace first.")
     try:
         if target.exists() and not target.is_file():
@@ -161,7 +161,8 @@ def is_trace_start(beginning: bytes) -> bool:
     return number & 0xFFFFFFF0 == 0x184D2A50 or number == 0xFD2FB528
 
 
-def _is_trace(path: Path) -> bool:
+def is_trace(path: Path) -> bool:
+    """Whether a file begins as traces do."""
     from tracekit.formats.container import begins_as_trace
 
     try:
