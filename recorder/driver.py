@@ -112,12 +112,14 @@ def command(name: str, words: Sequence[str]) -> tuple[str, list[str], str]:
     return instrumenting(name, *own_options(words))
 
 
-def instrumenting(name: str, settings: Mapping[str, str], words: Sequence[str]) -> tuple[str, list[str], str]:
-    """As `command`, for what `own_options` returns."""
+def instrumenting(
+    name: str, settings: Mapping[str, str], words: Sequence[str], clang: toolchain.Clang | None = None
+) -> tuple[str, list[str], str]:
+    """As `command`, for what `own_options` returns; ``clang``: another than `find_clang` finds."""
     last: list[str] = []
     libc, words, choosing = musl.read(words)
     wanted = command_line.read(words)
-    clang = toolchain.find_clang()
+    clang = clang or toolchain.find_clang()
     arguments = [clang.path] if name == "cc" else [clang.path, "--driver-mode=g++"]
     arguments += _unless_unused(choosing)
     if wanted.links and not wanted.relocatable:

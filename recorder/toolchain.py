@@ -70,33 +70,41 @@ GLIBC = Libc("glibc")
 # -- finding --------------------------------------------------------------------------------------
 
 
-def find_clang() -> Clang:
-    """The clang to use: ``$TRACEKIT_CLANG``, else clang-19, else another of a version that fits.
+def find_clang(oldest: int = VERSIONS[0]) -> Clang:
+    """The clang to use: ``$TRACEKIT_CLANG``, else clang-19, else another of version ``oldest`` or newer.
 
     Raises TracekitError, with the command that installs one, if there is none.
     """
     chosen = os.environ.get("TRACEKIT_CLANG")
     if chosen:
-        return _chosen_clang(chosen)
+        return _chosen_clang(chosen, oldest)
     others = (f"clang-{major}" for major in reversed(VERSIONS) if major != PREFERRED)
     for name in (*PREFERRED_PATHS, "clang", *others):
         clang = Clang(which(name), _version(which(name)))
-        if clang.version and clang.major in VERSIONS:
+        if clang.version and clang.major in VERSIONS[oldest - VERSIONS[0] :]:
             return clang
     raise TracekitError(
-        f"no clang of version {VERSIONS[0]} to {VERSIONS[-1]} was found; install one with `{INSTALL}`, "
+        f"no clang of version {_from(oldest)} was found; install one with `{_install(oldest)}`, "
         "or name one in TRACEKIT_CLANG"
     )
 
 
-def _chosen_clang(name: str) -> Clang:
+def _from(oldest: int) -> str:
+    return f"{oldest} to {VERSIONS[-1]}" if oldest < VERSIONS[-1] else f"{oldest}"
+
+
+def _install(oldest: int) -> str:
+    return INSTALL if oldest <= PREFERRED else f"apt-get install clang-{oldest} llvm-{oldest}-dev"
+
+
+def _chosen_clang(name: str, oldest: int) -> Clang:
     clang = Clang(which(name), _version(which(name)))
     if not clang.version:
         raise TracekitError(f"TRACEKIT_CLANG names {name}, which is not a clang that runs; name another or unset it")
-    if clang.major not in VERSIONS:
+    if clang.major not in VERSIONS[oldest - VERSIONS[0] :]:
         raise TracekitError(
-            f"TRACEKIT_CLANG names clang {clang.version}, but tracekit needs {VERSIONS[0]} to {VERSIONS[-1]}; "
-            f"install one with `{INSTALL}`"
+            f"TRACEKIT_CLANG names clang {clang.version}, but tracekit needs {_from(oldest)}; "
+            f"install one with `{_install(oldest)}`"
         )
     return clang
 
@@ -161,7 +169,7 @@ def _version(path: str) -> str:
     """The version of the clang or flang at ``path``, empty if it is none; remembered while the file stays the same."""
     if not path:
         return ""
-    note = "compiler-" + digest([os.fsencode(_stamp(path))])
+    note = "compiler-" + digest([os.fsencode(stamp(path))])
     version = recall(note)
     if not version:
         import re
@@ -239,11 +247,11 @@ def runtime_folder_name(libc: Libc = GLIBC) -> str:
     if libc == GLIBC:
         return f"runtime-{digest(parts)}"
     parts += contents(os.path.join(RUNTIME_SOURCES, libc.name))
-    parts += [os.fsencode(text) for text in (*libc.options, _stamp(libc.archive))]
+    parts += [os.fsencode(text) for text in (*libc.options, stamp(libc.archive))]
     return f"runtime-{libc.name}-{digest(parts)}"
 
 
-def _stamp(path: str) -> str:
+def stamp(path: str) -> str:
     """What changes when the file is another one."""
     try:
         status = os.stat(path)

@@ -77,6 +77,12 @@ def rustc() -> str:
     return ""
 
 
+def cargo() -> str:
+    """The cargo that belongs to that rustc, empty if there is none."""
+    beside = os.path.join(os.path.dirname(rustc()), "cargo")
+    return beside if rustc() and os.path.exists(beside) else ""
+
+
 def flang() -> str:
     """The flang that belongs to our clang, empty if there is none."""
     found = (clang_folder() / "bin" / name for name in ("flang", "flang-new"))
@@ -107,6 +113,7 @@ OTHER_CLANGS = tuple(major for major in VERSIONS if major != PREFERRED)
 
 NEEDS = {
     "c++filt": Need("binutils", _program("c++filt")),
+    "cargo": Need("cargo", cargo),
     "chromium": Need("chromium chromium-driver", _program("chromium", "chromedriver")),
     "cmake": Need("cmake", _program("cmake")),
     "flang": Need(f"flang-{clang_major()}", flang),
@@ -116,6 +123,7 @@ NEEDS = {
     "graphviz": Need("graphviz", _program("dot")),
     "headers": Need("libc6-dev", Path("/usr/include/stdio.h").is_file),
     "libomp": Need(f"libomp-{clang_major()}-dev", _beside_clang("lib/libomp.so")),
+    "lld": Need(f"lld-{clang_major()}", _beside_clang("bin/ld.lld")),
     "lcov": Need("lcov", _program("genhtml")),
     "llvm tools": Need(f"llvm-{clang_major()}", _beside_clang("bin/llvm-link")),
     "lto plugin": Need(f"llvm-{clang_major()}-linker-tools", _beside_clang("lib/LLVMgold.so")),

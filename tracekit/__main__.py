@@ -26,6 +26,10 @@ def _run() -> int:
         from tracekit.recorder import fortran
 
         return fortran.main(sys.argv[2:])
+    if len(sys.argv) > 1 and sys.argv[1] == "rustc":
+        from tracekit.recorder import rust
+
+        return rust.main(sys.argv[2:])
     from tracekit import cli
     from tracekit.environment import fill_standard_streams, keep_blas_alone
 

@@ -42,6 +42,7 @@ COMMANDS: dict[str, Verb] = {
     "cc": Verb("tracekit.commands.cc", "Compile and link C with clang, instrumented."),
     "c++": Verb("tracekit.commands.cc", "Compile and link C++ with clang, instrumented.", attribute="cxx_command"),
     "fc": Verb("tracekit.commands.cc", "Compile and link Fortran with flang, instrumented.", attribute="fc_command"),
+    "rustc": Verb("tracekit.commands.cc", "Compile and link Rust with rustc, instrumented.", attribute="rustc_command"),
     "record": Verb(
         "tracekit.commands.record", "Run an instrumented program and write its trace.", failure=125, usage=125
     ),

@@ -94,6 +94,8 @@ void Accumulation::findLoadsBehind(LoadInst &Load) {
 
 /// Of two ways through an iteration, each may load the variable, and what comes of it be stored where they meet.
 void Accumulation::findLoadsAround(LoadInst &Load) {
+  if (isa<ConstantData>(Load.getPointerOperand())) // null, which the whole module shares
+    return;
   for (User *U : Load.getPointerOperand()->users())
     if (auto *Again = dyn_cast<LoadInst>(U); Again && Again != &Load && Again->isSimple() &&
                                              Again->getType() == Load.getType() &&
@@ -233,7 +235,7 @@ bool Accumulation::isAloneInLoopsAround() const {
 }
 
 bool Accumulation::isStoredInside(const Value &Pointer) const {
-  return any_of(Pointer.users(), [&](const User *U) {
+  return !isa<ConstantData>(Pointer) && any_of(Pointer.users(), [&](const User *U) {
     auto *Store = dyn_cast<StoreInst>(U);
     return Store && L->contains(Store) && Store->getPointerOperand() == &Pointer;
   });

@@ -91,6 +91,11 @@ template <typename Record> bool saysWhereItIs(const Record &R, const llvm::Value
          R.getExpression()->startsWithDeref();
 }
 
+/// What debug intrinsics name `V` by; they name a constant otherwise.
+inline llvm::LocalAsMetadata *localMetadata(llvm::Value *V) {
+  return llvm::isa<llvm::Constant>(V) ? nullptr : llvm::LocalAsMetadata::getIfExists(V);
+}
+
 /// The local variables that debug records or intrinsics bind to `V`.
 inline llvm::SmallVector<const llvm::DILocalVariable *, 2> variablesOf(llvm::Value *V) {
   llvm::SmallVector<const llvm::DILocalVariable *, 2> Found;
@@ -101,7 +106,7 @@ inline llvm::SmallVector<const llvm::DILocalVariable *, 2> variablesOf(llvm::Val
         if (saysWhereItIs(*Record, V, Record->isDbgAssign() ? Record->getAddress() : nullptr))
           Found.push_back(Record->getVariable());
 #endif
-  if (auto *Wrapped = llvm::LocalAsMetadata::getIfExists(V))
+  if (auto *Wrapped = localMetadata(V))
     if (auto *AsValue = llvm::MetadataAsValue::getIfExists(V->getContext(), Wrapped))
       for (llvm::User *U : AsValue->users())
         if (auto *Intrinsic = llvm::dyn_cast<llvm::DbgVariableIntrinsic>(U)) {
@@ -138,7 +143,7 @@ inline const llvm::DILocalVariable *variableAt(llvm::Value *V, bool Whole = fals
       if (Record->isDbgAssign() ? Record->getAddress() == V : Record->isDbgDeclare())
         See(*Record);
 #endif
-  if (auto *Wrapped = llvm::LocalAsMetadata::getIfExists(V))
+  if (auto *Wrapped = localMetadata(V))
     if (auto *AsValue = llvm::MetadataAsValue::getIfExists(V->getContext(), Wrapped))
       for (llvm::User *U : AsValue->users()) {
         if (auto *Assigned = llvm::dyn_cast<llvm::DbgAssignIntrinsic>(U)) {

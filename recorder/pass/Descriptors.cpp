@@ -70,6 +70,7 @@ static bool hasNameOfItsOwn(const GlobalVariable &G) {
   return !G.isDeclaration() && !G.hasAvailableExternallyLinkage() && !G.hasAppendingLinkage() &&
          !G.hasPrivateLinkage() && G.hasName() && !startsWith(G.getName(), "llvm.") &&
          !startsWith(G.getName(), "__tk_") && G.getSection() != "llvm.metadata" && G.getAddressSpace() == 0 &&
+         !startsWith(G.getSection(), ".debug") && // what rustc tells gdb is in no memory
          G.getValueType()->isSized();
 }
 
@@ -125,6 +126,8 @@ void Descriptors::addGlobal(GlobalVariable &G) {
     return; // its address is a thread's, not the image's
   if (G.isStrongDefinitionForLinker() && !G.hasComdat())
     GlobalRows[&G] = Index;
+  // A constant whose address does not matter may be one with its equals, in a section to which lld ties no other.
+  G.setUnnamedAddr(GlobalValue::UnnamedAddr::None);
   IntegerType *Int32 = Type::getInt32Ty(C);
   place(ConstantStruct::getAnon({&G, UnitPlaceholder, ConstantInt::get(Int32, Index), ConstantInt::get(Int32, 0)}),
         "tk_globals", G);

@@ -58,7 +58,7 @@ static const DIType *pointeeAt(const DIType *T, uint64_t Bits, unsigned Depth) {
 
 Referent Referents::find(Value *V, unsigned Depth) {
   V = V->stripPointerCasts();
-  if (Depth > DeepestReferent)
+  if (Depth > DeepestReferent || isa<ConstantData>(V)) // nothing is behind null, which the whole module shares
     return {};
   auto [Entry, New] = Known.try_emplace(V);
   if (!New)

@@ -17,10 +17,13 @@ template <typename T> struct Counter { static inline int made = 0; T value; Coun
     virtual ~Counter() {} virtual T twice() const { return value + value; } };
 inline int shared(int n) { static int calls; calls++; return n < 2 ? n : shared(n - 1) + shared(n - 2); }
 """
+# `weights` may be one with its equals in other files, as its address does not matter.
 MAIN = """
 #include <stdio.h>
 #include "shared.h"
 int other(int); int unused_at_all(int n) { return n * 3; }
+static const double weights[4] = {1, 1.5, 2, 2.5};
+double weight(int n) { return weights[n & 3]; }
 int main() { Counter<int> c(4); const Counter<int> &r = c;
     printf("%d %d %d %d\\n", shared(10), other(10), r.twice(), Counter<int>::made); }
 """
@@ -79,12 +82,14 @@ def check(result: Run) -> None:
         ("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", "-Wl,-z,start-stop-gc"),
         ("-static",),
         ("-fuse-ld=gold", "-ffunction-sections", "-Wl,--gc-sections", "-Wl,--icf=all"),
+        ("-fuse-ld=lld", "-ffunction-sections", "-Wl,--gc-sections", "-Wl,--icf=all"),
     ],
     ids=" ".join,
 )
 def test_executables(level: str, flags: tuple[str, ...], sources: Sources) -> None:
-    if "-fuse-ld=gold" in flags:
-        require("gold")
+    for linker in ("gold", "lld"):
+        if f"-fuse-ld={linker}" in flags:
+            require(linker)
     compile_only = [flag for flag in flags if flag.startswith("-f") and "ld" not in flag]
     check(sources.link(*sources.compile(level, *compile_only, "-fno-inline"), *flags))
 

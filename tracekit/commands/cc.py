@@ -1,4 +1,4 @@
-"""`tracekit cc`, `tracekit c++` and `tracekit fc`: hand the whole command line to the compiler driver."""
+"""`tracekit cc`, `c++`, `fc` and `rustc`: hand the whole command line to the compiler driver."""
 
 from __future__ import annotations
 
@@ -35,3 +35,12 @@ def fc_command(words: tuple[str, ...]) -> int:
     from tracekit.recorder import fortran
 
     return fortran.main(words)
+
+
+@click.command("rustc", context_settings=_EVERY_WORD)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=completing.files)
+def rustc_command(words: tuple[str, ...]) -> int:
+    """Compile and link Rust with rustc, instrumented."""
+    from tracekit.recorder import rust
+
+    return rust.main(words)

@@ -131,6 +131,7 @@ def _compiler() -> Iterator[Finding]:
     yield _built("compiler pass", toolchain.pass_folder_name(clang), lambda: toolchain.pass_plugin(clang))
     yield _built("runtime", runtime, lambda: toolchain.runtime_file("image_runtime.o", clang))
     yield _flang(clang)
+    yield _rustc()
 
 
 def _flang(clang: Clang) -> Finding:
@@ -141,6 +142,18 @@ def _flang(clang: Clang) -> Finding:
         return Finding("flang", True, f"Fortran: {toolchain.find_flang(clang)}", optional=True)
     except TracekitError as error:
         return Finding("flang", False, f"Fortran: {error}", f"apt-get install flang-{clang.major}", optional=True)
+
+
+def _rustc() -> Finding:
+    """What `tracekit rustc` needs."""
+    from tracekit.recorder import rust
+
+    try:
+        rustc = rust.find_rustc()
+        path, version = rust.clang_for(rustc)
+    except TracekitError as error:
+        return Finding("rustc", False, f"Rust: {error}", "apt-get install rustc", optional=True)
+    return Finding("rustc", True, f"Rust: {rustc.path} {rustc.release}, compiled by {path} {version}", optional=True)
 
 
 def _built(name: str, folder: str, build: Callable[[], str]) -> Finding:
