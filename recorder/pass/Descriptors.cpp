@@ -2,6 +2,7 @@
 #include "Descriptors.h"
 
 #include "Compat.h"
+#include "Names.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/BinaryFormat/Dwarf.h"
@@ -112,7 +113,10 @@ void Descriptors::addGlobal(GlobalVariable &G) {
   R.location = TK_NONE;
   SmallVector<DIGlobalVariableExpression *, 1> Debug;
   G.getDebugInfo(Debug);
-  if (!Debug.empty()) {
+  if (Debug.empty()) {
+    if (std::string Name = sourceName(G.getName()); Name != G.getName())
+      R.source_name = U.string(Name);
+  } else {
     const DIGlobalVariable *Source = Debug.front()->getVariable();
     R.source_name = U.string(Source->getName());
     R.type = U.string(nameOf(Source->getType()));

@@ -119,6 +119,11 @@ static std::string demangled(StringRef Linkage) {
   return Short ? withoutBasicString(Short.get()) : "";
 }
 
+std::string sourceName(StringRef Linkage) {
+  std::string Text = demangled(Linkage);
+  return Text.empty() || Text.size() > LongestName ? Linkage.str() : Text;
+}
+
 std::string sourceName(StringRef Linkage, const DISubprogram *Source) {
   std::string Text = demangled(Linkage);
   if (!Text.empty() && Text.size() <= LongestName)

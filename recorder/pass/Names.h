@@ -17,6 +17,9 @@ void keepLinkageNames(llvm::Module &M);
 /// linkage name.
 std::string sourceName(llvm::StringRef Linkage, const llvm::DISubprogram *Source);
 
+/// The same of a variable, or where nothing else is known.
+std::string sourceName(llvm::StringRef Linkage);
+
 /// The same for a function that is inlined somewhere; if that is longer than 256 bytes, the debug information's name
 /// where it is shorter and not mangled: the names of templates that are all inlined would be a fifth of the program.
 std::string scopeName(const llvm::DISubprogram &Source);

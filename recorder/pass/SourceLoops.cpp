@@ -100,15 +100,15 @@ public:
     for (Object Variable : Candidates)
       if (std::optional<uint32_t> Flags = flagsOf(Variable)) {
         const DIVariable *Declared = declarationOf(Variable);
-        StringRef Name = Declared ? Declared->getName() : nameOfGlobal(Variable);
+        std::string Name = (Declared ? Declared->getName() : nameOfGlobal(Variable)).str();
         if (auto *G = dyn_cast<GlobalVariable>(Variable); G && Name.empty() && *Flags & TK_VARIABLE_RENAMED)
-          Name = namedMemory(G); // clang's own: what a static reference or constant pointer is bound to
+          Name = sourceName(namedMemory(G)); // clang's own: what a static reference or constant pointer is bound to
         bool IsInside = Declared && isDeclaredInside(Declared);
         if (IsInside)
           *Flags &= ~TK_VARIABLE_USED_AFTER;
         bool IsReachedCounter = Variable == Head.Counter && *Flags & TK_VARIABLE_REACHED; // it lies in memory
         if (!Name.empty() && (IsReachedCounter || !IsInside))
-          Result.Variables.push_back({Name.str(), Declared, *Flags, {}, updateOf(Variable, *Flags)});
+          Result.Variables.push_back({Name, Declared, *Flags, {}, updateOf(Variable, *Flags)});
       }
     for (const Pointee &P : Pointees)
       if (isFixed(P))

@@ -274,3 +274,30 @@ def test_a_loop_that_is_simd_already_is_told_so(level: str, tmp_path: Path) -> N
     (row,) = analyze(trace, "advise", min_share=0).result["loops"]
     assert (row["verdict"], row["openmp"]["pragma"]) == ("doall", None)
     assert "`omp parallel for simd`" in row["openmp"]["missing"]
+
+
+GLOBALS = """
+namespace deep { int total; }
+struct Scale { static double weight; };
+double Scale::weight = 1;
+int main() {
+  static int held;
+  for (int i = 0; i < 100; i++) {
+    deep::total += i;
+    Scale::weight *= 1.01;
+    held += i;
+  }
+  return deep::total + held != 9900 || Scale::weight < 2.7;
+}
+"""
+
+
+def test_without_g_names_are_readable_and_the_option_is_asked_for(tmp_path: Path) -> None:
+    """It asked to write a for statement as a for statement, and named the linker's symbols."""
+    source = tmp_path / "app.cpp"
+    source.write_text(GLOBALS)
+    for flags, names in ([], {"deep::total", "Scale::weight", "main::held"}), (["-g"], {"total", "weight", "held"}):
+        program = compile_program([source], tmp_path / "app", ["-O0", *flags], instrumented=True)
+        text = run([*TRACEKIT, "advise", "--min-share=0", record(program).trace]).stdout.decode()
+        assert set(re.findall(r"- reduce global (\S+) with", text)) == names
+        assert ("built without -g" in text) == (not flags)
