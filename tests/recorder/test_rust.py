@@ -17,7 +17,8 @@ from tracekit.recorder.rust import Rustc
 from tracekit.recorder.toolchain import VERSIONS
 
 PLAIN = ["-O", "--plain-std"]
-"""For what is not about the standard library: compiling that takes a while, once."""
+"""For what is not about the standard library: compiling that takes a while, once for each set of options."""
+WHOLE = ["-O", "-g", "--threads"]
 
 PREFIX = """
 pub fn prefix(values: &mut [u64]) { for i in 1..values.len() { values[i] += values[i - 1]; } }
@@ -86,8 +87,8 @@ def test_a_crate_and_a_library_of_its_own(level: str, folder: Path) -> None:
 @needs.needs("rustc")
 def test_the_standard_library_is_instrumented(folder: Path) -> None:
     """Functions that are no templates are compiled there alone, as that which writes the digits of a number."""
-    for options, is_seen in (["-O"], True), (PLAIN, False):
-        rustc("--crate-type=lib", "-O", "numbers.rs", cwd=folder)
+    for options, is_seen in (WHOLE, True), (PLAIN, False):
+        rustc("--crate-type=lib", *PLAIN, "numbers.rs", cwd=folder)
         rustc(*options, "main.rs", "--extern", "numbers=libnumbers.rlib", cwd=folder)
         assert record(folder, folder / "main", options=("-f",)).stdout == "499500\n"
         run(*TRACEKIT, "check", "trace.zst", cwd=folder)
@@ -119,10 +120,54 @@ def test_a_panic_is_caught_in_an_instrumented_program(folder: Path) -> None:
             println!("{}", reader.join().is_err());
         }
     """)
-    rustc("-O", "main.rs", cwd=folder)
+    rustc(*WHOLE, "main.rs", cwd=folder)
     done = record(folder, folder / "main")
     assert (done.returncode, done.stdout) == (0, "true\n") and "index out of bounds" in done.stderr
     run(*TRACEKIT, "check", "trace.zst", cwd=folder)
+
+
+THREADS = """
+use std::ptr::addr_of_mut;
+use std::sync::{mpsc, Arc, Barrier, Mutex, Once, RwLock};
+use std::thread;
+
+static mut COUNT: u64 = 0;
+static mut TABLE: [u64; 4] = [0; 4];
+static FILLED: Once = Once::new();
+
+fn main() {
+    let sums = Arc::new(Mutex::new(vec![0u64; 4]));
+    let names = Arc::new(RwLock::new(std::collections::HashMap::new()));
+    let start = Arc::new(Barrier::new(3));
+    let (sender, results) = mpsc::channel::<Vec<u64>>();
+    let threads: Vec<_> = (0..3u64).map(|t| {
+        let (sums, names, start, sender) = (sums.clone(), names.clone(), start.clone(), sender.clone());
+        thread::spawn(move || {
+            FILLED.call_once(|| unsafe { for i in 0..4 { TABLE[i] = i as u64; } });
+            for i in 0..40 { sums.lock().unwrap()[i % 4] += unsafe { TABLE[i % 4] }; }
+            names.write().unwrap().insert(t, format!("thread {t}"));
+            sender.send((0..t).collect()).unwrap();
+            start.wait();
+            for i in 0..RACY { unsafe { addr_of_mut!(COUNT).write_volatile(i) } }
+        })
+    }).collect();
+    drop(sender);
+    let all = results.iter().map(|some| some.len()).sum::<usize>();
+    for thread in threads { thread.join().unwrap(); }
+    println!("{} {} {:?}", all, names.read().unwrap().len(), sums.lock().unwrap());
+}
+"""
+
+
+@needs.needs("rustc")
+def test_races_of_threads(folder: Path) -> None:
+    """Rust's locks, channels and barriers are atomic operations of its library, which --threads puts in order."""
+    for racy in (0, 2000):
+        (folder / "main.rs").write_text(THREADS.replace("RACY", str(racy)))
+        rustc(*WHOLE, "main.rs", cwd=folder)
+        assert record(folder, folder / "main", options=("-f",)).stdout == "3 3 [0, 30, 60, 90]\n"
+        found = tracekit.analyze(folder / "trace.zst", "races").result["races"]
+        assert {row["object"]["name"] for row in found} == ({"COUNT"} if racy else set())
 
 
 @needs.needs("rustc")
