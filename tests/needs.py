@@ -8,9 +8,7 @@ what is missing, by ``python -m tests.needs``, and installs it where it may.
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import subprocess
 from collections.abc import Callable, Iterable
 from functools import cache, partial
 from pathlib import Path
@@ -19,7 +17,8 @@ from typing import NamedTuple
 import pytest
 
 from tracekit.formats.errors import TracekitError
-from tracekit.recorder.toolchain import PREFERRED, VERSIONS, Clang, find_clang, llvm_config, which
+from tracekit.recorder.rust import clang_for, find_rustc
+from tracekit.recorder.toolchain import PREFERRED, VERSIONS, Clang, find_clang, find_flang, llvm_config, which
 
 REASON = "without the package "
 """How the reason of a skipped test begins, if a package would help."""
@@ -66,14 +65,16 @@ def _beside_clang(*paths: str) -> Callable[[], bool]:
     return lambda: any((clang_folder() / path).exists() for path in paths)
 
 
+@cache
 def rustc() -> str:
-    """A rustc whose bitcode our clang can read, empty if there is none."""
-    for name in filter(None, (os.environ.get("RUSTC"), "/usr/bin/rustc", shutil.which("rustc"))):
-        if os.path.exists(name):
-            run = subprocess.run([name, "--version", "--verbose"], capture_output=True, text=True)
-            version = re.search(r"LLVM version: (\d+)", run.stdout)
-            if version and int(version[1]) <= clang_major():
-                return name
+    """A rustc whose bitcode a clang here can read, Debian's if it is there; empty if there is none."""
+    for name in filter(None, (os.environ.get("RUSTC"), "/usr/bin/rustc", "rustc")):
+        try:
+            found = find_rustc(name)
+            clang_for(found)
+        except TracekitError:
+            continue
+        return found.path
     return ""
 
 
@@ -83,10 +84,13 @@ def cargo() -> str:
     return beside if rustc() and os.path.exists(beside) else ""
 
 
+@cache
 def flang() -> str:
     """The flang that belongs to our clang, empty if there is none."""
-    found = (clang_folder() / "bin" / name for name in ("flang", "flang-new"))
-    return next((str(path) for path in found if path.exists()), "")
+    try:
+        return find_flang(find_clang())
+    except TracekitError:
+        return ""
 
 
 def other_clang(major: int) -> str:
