@@ -141,7 +141,7 @@ static bool allocates(const CallBase &Call, const TargetLibraryInfo &TLI) {
                                             "memalign", "valloc", "pvalloc", "posix_memalign", "aligned_alloc"};
   static constexpr StringLiteral Operators[] = {"_Znwm", "_Znam", "_ZdlPv", "_ZdaPv"}; // new, delete and their arrays
   StringRef Name = Callee->getName();
-  return is_contained(Names, Name) || any_of(Operators, [&](StringRef Prefix) { return Name.starts_with(Prefix); });
+  return is_contained(Names, Name) || any_of(Operators, [&](StringRef Prefix) { return startsWith(Name, Prefix); });
 }
 
 /// Functions handed over by name, which the callee may call.
