@@ -58,6 +58,7 @@ class Races(OrderCallbacks, ResourceCallbacks, OpenmpCallbacks, AccessCallbacks,
 
     whole_because = "clocks of threads and what is known of each byte go on"
     Options = RaceOptions
+    groups_by = "caller"
     stack_objects = True
     compute_bound = True
 

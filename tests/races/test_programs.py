@@ -245,6 +245,40 @@ def test_what_a_team_does_has_the_context_that_made_the_team(tmp_path: Path) -> 
     assert threads[0] == "main" and {name for stream, name in threads.items() if stream} == {"work.omp_outlined"}
 
 
+WRAPPED = """
+    #include <pthread.h>
+    #include <stdlib.h>
+    static __attribute__((noinline)) long *filled(size_t n) { long *made = malloc(n * 8); *made = n; return made; }
+    static long *one, *two;
+    static void *work(void *unused)
+    {
+        for (int i = 0; i < 100; i++) { one[0]++; two[0]++; }
+        return unused;
+    }
+    int main(void)
+    {
+        pthread_t worker;
+        one = filled(3); /* made */
+        two = filled(4); /* made */
+        pthread_create(&worker, NULL, work, NULL);
+        work(NULL);
+        pthread_join(worker, NULL);
+        free(one);
+        free(two);
+        return 0;
+    }"""
+
+
+def test_memory_is_named_by_the_call_that_wants_it(tmp_path: Path) -> None:
+    """Not by a function that allocates for its callers, as Rust's library does for vectors."""
+    file = tmp_path / "wrapped.c"
+    file.write_text(WRAPPED)
+    assert record(tmp_path, compiled(tmp_path, str(file))).returncode == 0
+    result: dict[str, Any] = tracekit.analyze(str(tmp_path / "trace.zst"), "races").result
+    made = {number for number, text in enumerate(WRAPPED.splitlines(), 1) if "made */" in text}
+    assert {row["object"]["site"]["line"] for row in result["races"]} == made
+
+
 IN_TASKS = """
     static long sum;
     __attribute__((noinline)) static void spread(long n)
