@@ -76,3 +76,36 @@ def test_text_shows_them(trace: Path, tmp_path: Path) -> None:
         assert "made/up.h:15:3 far" in shown
     tracekit("report", "-o", tmp_path / "page.html", trace)
     assert "made/up.h:7:3 (from user.c:25:11, user.c:26:12) main" in (tmp_path / "page.html").read_text()
+
+
+ALLOCATING = """#include <stdlib.h>
+# 5 "/usr/include/made/up.h"
+static __attribute__((noinline)) int *filled(int n) {
+  int *made = malloc(n * sizeof(int));
+  for (int i = 0; i < n; i++) made[i] = i;
+  return made;
+}
+static __attribute__((noinline)) int *twice(int n) { int *made = filled(2 * n); made[0] = n; return made; }
+# 20 "FOLDER/user.c"
+int main(void) {
+  int *one = twice(7);
+  int *two = filled(5);
+  int *volatile own = malloc(8); own[0] = 1;
+  return (one[0] + two[0] + own[0]) & 1;
+}
+"""
+
+
+def test_blocks_that_headers_allocate_have_the_lines_that_called_them(tmp_path: Path) -> None:
+    (tmp_path / "app.c").write_text(ALLOCATING.replace("FOLDER", str(tmp_path)))
+    made = record(compile_program([tmp_path / "app.c"], tmp_path / "app", ["-g", "-O1"], instrumented=True)).trace
+    rows = analyze(made, "object_lifetime", jobs=1).result["sites"]
+    found = {
+        row["bytes"]: [place["line"] for place in row["object"]["site"].get("called_at", ())]
+        for row in rows
+        if row["object"]["kind"] == "heap"
+    }
+    assert found == {56: [21], 20: [22], 8: []}
+    for module in "object_lifetime", "memory_errors":
+        shown = tracekit("analyze", "-m", module, made)
+        assert "up.h:6:15 (from user.c:21:14)" in shown

@@ -34,7 +34,7 @@ class Frames:
         called.
         """
         frames: list[dict[str, Any]] = []
-        for op in _calls(nodes, site):
+        for op in calls_around(nodes, site):
             for frame in self._frames(op):
                 if frame is None:
                     return frames
@@ -75,7 +75,7 @@ class Frames:
         return None if declared == NONE else (function, int(program.locations["line"][declared]))
 
 
-def _calls(nodes: Any, site: Any) -> Iterator[int]:
+def calls_around(nodes: Any, site: Any) -> Iterator[int]:
     """The instruction that allocates, then the calls around it, innermost first."""
     yield int(site["site"])
     yield from (call for call in reversed(site["calls"].tolist()) if call != NONE)

@@ -16,6 +16,7 @@ from tracekit.contexts.names import ContextNames, Json
 from tracekit.contexts.scopes import MOST_STREAMS
 from tracekit.formats.events import NONE
 from tracekit.formats.image import OpKind
+from tracekit.objects.frames import calls_around
 from tracekit.objects.kernels.live import (
     CALLERS,
     CONTROL,
@@ -31,6 +32,7 @@ from tracekit.objects.kernels.live import (
 )
 from tracekit.objects.kinds import ObjectKind
 from tracekit.objects.profile import SITE, TREE, ObjectProfile, Rows, canonical
+from tracekit.program.sources import is_system
 
 if TYPE_CHECKING:
     from tracekit.contexts.table import ContextTable
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 FRESH = ("malloc", "calloc", "aligned_alloc", "memalign", "posix_memalign", "valloc", "pvalloc", "strdup", "mmap")
 """Functions that return an object of its own (so does any operator new)."""
+
+PLACE = ("file", "line", "column", "function")
 
 
 def live_objects(program: Program, fields: list[tuple[str, str]] | None = None) -> Live:
@@ -133,9 +137,22 @@ class SiteNames:
         if site not in self._shown:
             row = self.profile.sites[site]
             shown = self._show(int(row["kind"]), int(row["site"]), int(row["node"]))
+            users = self._called_at(row) if row["kind"] == ObjectKind.HEAP and row["site"] != NONE else []
+            if users:
+                shown["site"] = {**shown["site"], "called_at": users}
             callers = [self.contexts.call_name(call) for call in row["calls"].tolist() if call != NONE]
             self._shown[site] = {**shown, "callers": callers} if callers else shown
         return self._shown[site]
+
+    def _called_at(self, row: Any) -> list[Json]:
+        """Of what a library's code allocates: the program's place that called it, or nothing if that is not known."""
+        for depth, op in enumerate(calls_around(self.profile.nodes, row)):
+            shown = self.contexts.instruction(op)
+            chain = ({part: place[part] for part in PLACE} for place in (shown, *shown["inlined_at"]))
+            user = next((place for place in chain if place["file"] and not is_system(place["file"])), None)
+            if user is not None:
+                return [user] if depth else []
+        return []
 
     def _show(self, kind: int, site: int, node: int) -> Json:
         program = self.program
