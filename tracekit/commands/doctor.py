@@ -148,11 +148,13 @@ def _rustc() -> Finding:
     """What `tracekit rustc` needs."""
     from tracekit.recorder import rust
 
+    install = "apt-get install rustc"
     try:
         rustc = rust.find_rustc()
+        install = f"apt-get install clang-{rustc.llvm} llvm-{rustc.llvm}-dev"
         path, version = rust.clang_for(rustc)
     except TracekitError as error:
-        return Finding("rustc", False, f"Rust: {error}", "apt-get install rustc", optional=True)
+        return Finding("rustc", False, f"Rust: {error}", install, optional=True)
     return Finding("rustc", True, f"Rust: {rustc.path} {rustc.release}, compiled by {path} {version}", optional=True)
 
 
