@@ -16,12 +16,14 @@ import zstandard
 from tracekit.formats.errors import TracekitError
 
 MAGIC = b"TRACEKIT"
-VERSION = 2
+VERSION = 3
 """The newest version that this code reads, and writes where a trace needs it."""
-OLDEST_READER = 2
+OLDEST_READER = 3
 """The oldest reader version that can read that."""
 FIRST_VERSION = 1
 """The version of a trace that holds nothing which later ones added; it is its own oldest reader."""
+WITH_PLANES = 3
+"""The version that units in planes need, as ``image_frame.build_image`` makes them."""
 
 MAX_PAYLOAD = 256 << 20
 """Bytes of a decompressed payload at most."""

@@ -17,6 +17,8 @@ import numpy as np
 
 UNIT_MAGIC = b"TKUNIT\0\0"
 UNIT_VERSION = 1
+UNIT_IN_PLANES = 2
+"""The version of units as traces hold them since format version 3."""
 
 IMPORTED = "machine code"
 """What ``unit.at`` says of an imported trace."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import FIRST_PATH
+from tracekit.formats.planes import in_planes
 from tracekit.formats.unit import Unit
 
 FUNCTION = np.dtype([("unit", "<u4"), ("function", "<u4"), ("first", "<u4")])
@@ -80,7 +81,11 @@ def build_image(
     functions: NDArray[Any],
     global_rows: NDArray[Any],
 ) -> bytes:
-    """An IMAG payload; `units` are the bytes of each, `functions` and `global_rows` have dtypes FUNCTION and GLOBAL."""
+    """An IMAG payload; `units` are the bytes of each, `functions` and `global_rows` have dtypes FUNCTION and GLOBAL.
+
+    The payload has the units in planes, which readers know since format version 3.
+    """
+    units = [in_planes(unit) for unit in units]
     encoded = name.encode()
     header = _HEADER.pack(number, first_path, span, len(units), len(functions), len(global_rows), len(encoded), 0)
     sizes = np.array([len(unit) for unit in units], "<u8").tobytes()

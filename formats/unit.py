@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
-from tracekit.formats.image import DTYPES, UNIT_MAGIC, UNIT_VERSION
+from tracekit.formats.image import DTYPES, UNIT_IN_PLANES, UNIT_MAGIC, UNIT_VERSION
+from tracekit.formats.planes import HEADER, in_rows
 
 Rows = NDArray[Any]
 """A table: a structured array with one of ``image.DTYPES``."""
 
-_HEADER = struct.Struct("<8sIIQ")
 _SIZE = slice(16, 24)
 """Where the header says the unit's size."""
 _DIRECTORY = np.dtype([("id", "<u4"), ("row_bytes", "<u4"), ("rows", "<u8"), ("offset", "<u8")])
@@ -41,26 +40,27 @@ class Unit:
 
     @classmethod
     def parse(cls, data: bytes) -> Unit:
-        """Read a unit. Tables that this version does not know and fields at the end of longer rows are skipped.
+        """Read a unit, of rows or of planes. What this version does not know is skipped: tables, fields at rows' ends.
 
         What a row refers to is not looked at here (``replay.program`` checks all references of a trace at once).
         Raises TracekitError if header, directory or strings are damaged.
         """
-        if len(data) < _HEADER.size:
+        if len(data) < HEADER.size:
             raise _damaged("its header is cut short")
-        magic, version, count, size = _HEADER.unpack_from(data)
+        magic, version, count, size = HEADER.unpack_from(data)
         if magic != UNIT_MAGIC:
             raise _damaged("they do not begin with their magic")
-        if version != UNIT_VERSION:
+        if version not in (UNIT_VERSION, UNIT_IN_PLANES):
             raise TracekitError(
                 f"The trace's image tables have version {version}; this tracekit reads version "
-                f"{UNIT_VERSION}: install a newer one."
+                f"{UNIT_IN_PLANES}: install a newer one."
             )
-        if size != len(data) or count > (len(data) - _HEADER.size) // _DIRECTORY.itemsize:
+        data = in_rows(data)
+        if size != len(data) or count > (len(data) - HEADER.size) // _DIRECTORY.itemsize:
             raise _damaged("their size contradicts their header")
         tables = {name: np.empty(0, dtype) for name, dtype in DTYPES.items()}
         seen: set[int] = set()
-        for row in np.frombuffer(data, _DIRECTORY, count, _HEADER.size):
+        for row in np.frombuffer(data, _DIRECTORY, count, HEADER.size):
             number = int(row["id"])
             if number in seen:
                 raise _damaged(f"table {number} stands there twice")
@@ -82,7 +82,7 @@ class Unit:
         tables = {name: rows for name, rows in tables.items() if name not in _OPTIONAL or len(rows)}
         if "folder" in tables:
             tables["folder"] = tables.pop("folder")  # the last one: the unit's hash is over the bytes before it
-        offset = _padded(_HEADER.size + _DIRECTORY.itemsize * len(tables))
+        offset = _padded(HEADER.size + _DIRECTORY.itemsize * len(tables))
         directory = np.zeros(len(tables), _DIRECTORY)
         parts: list[bytes] = []
         for row, (name, table) in zip(directory, tables.items()):
@@ -91,7 +91,7 @@ class Unit:
             row["rows"], row["offset"] = len(table), offset
             parts.append(data.ljust(_padded(len(data)), b"\0"))
             offset += len(parts[-1])
-        header = _HEADER.pack(UNIT_MAGIC, UNIT_VERSION, len(tables), offset)
+        header = HEADER.pack(UNIT_MAGIC, UNIT_VERSION, len(tables), offset)
         front = header + directory.tobytes()
         return front.ljust(_padded(len(front)), b"\0") + b"".join(parts)
 
@@ -110,11 +110,11 @@ class Unit:
 
 def _hashed(data: bytes, count: int) -> bytes:
     """What the hash of a unit of `count` tables is over; equal for one build in two folders."""
-    directory = np.frombuffer(data, _DIRECTORY, count, _HEADER.size)
+    directory = np.frombuffer(data, _DIRECTORY, count, HEADER.size)
     rows = np.flatnonzero(directory["id"] == _NAMES.index("folder"))
     if not len(rows):
         return data
-    at = _HEADER.size + _DIRECTORY.itemsize * int(rows[0])
+    at = HEADER.size + _DIRECTORY.itemsize * int(rows[0])
     hashed = bytearray(data[: int(directory["offset"][rows[0]])])
     hashed[_SIZE] = bytes(8)
     hashed[at : at + _DIRECTORY.itemsize] = bytes(_DIRECTORY.itemsize)

@@ -14,11 +14,13 @@ from typing import Any, BinaryIO
 import zstandard
 
 from tracekit.formats import container
-from tracekit.formats.container import FIRST_VERSION, Frame
+from tracekit.formats.container import WITH_PLANES, Frame
 from tracekit.formats.sources import build_sources
 
 LEVEL = 1
 """Default level of compression: chunks are compressed while the program runs."""
+IMAGE_LEVEL = 3
+"""That of images, at least: each is written once."""
 
 Buffer = bytes | bytearray | memoryview
 
@@ -30,7 +32,7 @@ class TraceWriter:
     ``image``, ``chunk``, ``sources`` in any order (an image before the chunks that use it), then ``done``, ``close``.
     """
 
-    def __init__(self, target: str | Path | BinaryIO, level: int = LEVEL, version: int = FIRST_VERSION) -> None:
+    def __init__(self, target: str | Path | BinaryIO, level: int = LEVEL, version: int = WITH_PLANES) -> None:
         """``version``: of the format, as long as nobody calls ``raise_version``."""
         self._owned = isinstance(target, (str, Path))
         self._file: BinaryIO = Path(target).open("wb") if isinstance(target, (str, Path)) else target  # noqa: SIM115
@@ -70,7 +72,7 @@ class TraceWriter:
 
     def image(self, number: int, payload: Buffer) -> None:
         """Add an IMAG frame (``formats.image_frame.build_image`` makes the payload)."""
-        self.frame(b"IMAG", payload, stream=number)
+        self.frame(b"IMAG", payload, stream=number, level=max(self._level, IMAGE_LEVEL))
 
     def chunk(self, stream: int, records: int, payload: Buffer) -> None:
         """Add a chunk of a stream (``formats.chunk_codec`` or the recorder's encoder makes the payload)."""
@@ -85,12 +87,12 @@ class TraceWriter:
         """Add the DONE frame, the last one."""
         self.frame(b"DONE", _json(values))
 
-    def frame(self, kind: bytes, payload: Buffer, stream: int = 0, items: int = 0) -> None:
-        """Compress `payload` and add it as a frame of type `kind`."""
+    def frame(self, kind: bytes, payload: Buffer, stream: int = 0, items: int = 0, level: int | None = None) -> None:
+        """Compress `payload`, by default at the writer's level, and add it as a frame of type `kind`."""
         if len(payload) > container.MAX_PAYLOAD:
             raise ValueError(f"a payload of {len(payload)} bytes is more than a frame may hold")
         # One compressor per call: they are not for several threads.
-        compressor = zstandard.ZstdCompressor(level=self._level)
+        compressor = zstandard.ZstdCompressor(level=self._level if level is None else level)
         self._append(kind, compressor.compress(payload), len(payload), stream, items)
 
     def compressed_frame(

@@ -192,7 +192,7 @@ def test_longer_rows_unknown_tables_and_missing_tables_are_read() -> None:
     "at, layout, value, message",
     [
         (0, "<Q", 0, "magic"),
-        (8, "<I", 2, "version 2"),
+        (8, "<I", 3, "version 3"),
         (12, "<I", 1 << 30, "header"),
         (16, "<Q", 8, "header"),
         (48, "<I", 0, "twice"),

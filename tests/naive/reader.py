@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 NONE = 0xFFFFFFFF
 MASK = (1 << 64) - 1
-VERSION = 2
+VERSION = 3
 
 Row = dict[str, int]
 Record = tuple[int, list[int]]
@@ -274,7 +274,7 @@ def _image(payload: bytes) -> Image:
     at = _padded(at + name_bytes)
     blobs = []
     for size in sizes:
-        blobs.append(payload[at : at + size])
+        blobs.append(_in_rows(payload[at : at + size]))
         at = _padded(at + size)
     if at != len(payload):
         raise DamagedTraceError("image of another size")
@@ -283,6 +283,28 @@ def _image(payload: bytes) -> Image:
 
 def _padded(size: int) -> int:
     return (size + 7) // 8 * 8
+
+
+def _in_rows(blob: bytes) -> bytes:
+    """A unit with its tables row by row."""
+    if struct.unpack_from("<I", blob, 8)[0] != 2:
+        return blob
+    made = bytearray(blob)
+    made[8] = 1
+    for at in range(24, 24 + 24 * struct.unpack_from("<I", blob, 12)[0], 24):
+        _, width, differences, rows, offset = struct.unpack_from("<IHHQQ", blob, at)
+        made[at + 6 : at + 8] = bytes(2)
+        if width < 2 or rows < 2:
+            continue
+        sums = dict.fromkeys(range(16), 0)
+        for row in range(rows):
+            cells = bytearray(blob[offset + k * rows + row] for k in range(width))
+            for word in range(16):
+                if differences >> word & 1:
+                    sums[word] = (sums[word] + int.from_bytes(cells[4 * word : 4 * word + 4], "little")) % 2**32
+                    cells[4 * word : 4 * word + 4] = sums[word].to_bytes(4, "little")
+            made[offset + row * width : offset + (row + 1) * width] = cells
+    return bytes(made)
 
 
 def _unit(blob: bytes) -> tuple[dict[str, list[Row]], bytes]:

@@ -40,7 +40,7 @@ def test_more_cores_are_simulated() -> None:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_steps_of_an_analysis_are_timed(jobs: int) -> None:
     """It names functions of tracekit by their texts, which no checker of types follows."""
-    trace = ROOT / "fixtures" / "traces" / "v2.zst"
+    trace = ROOT / "fixtures" / "traces" / "v3.zst"
     command = [sys.executable, "-m", "benchmarks.phases", "--module", "accesses", "--repeat", "1", "--jobs", str(jobs)]
     run = subprocess.run([*command, trace], cwd=ROOT, capture_output=True, text=True, check=True)
     head, row = (line.split() for line in run.stdout.splitlines())

@@ -36,7 +36,7 @@ from tracekit.physical.table import FrameChanges, page_frames
 from tracekit.render.registry import as_text
 from tracekit.render.text import Style
 
-FIXTURE = Path(tracekit.__file__).resolve().parents[1] / "fixtures/traces/v2.zst"
+FIXTURE = Path(tracekit.__file__).resolve().parents[1] / "fixtures/traces/v3.zst"
 STREAMS = 3
 
 

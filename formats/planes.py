@@ -1,0 +1,82 @@
+"""Units as traces hold them (SPEC.md, "Units in planes"): tables by bytes of their rows in place of row by row.
+
+Numbers are small, so that most of their upper bytes are zeros, and many grow from row to row. The first bytes of all
+rows stand together, then the second bytes, and so on; words of four bytes that grow stand as differences.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.formats.image import UNIT_IN_PLANES, UNIT_MAGIC, UNIT_VERSION
+
+HEADER = struct.Struct("<8sIIQ")
+"""Magic, version, tables, bytes of a unit."""
+DIRECTORY = np.dtype([("id", "<u4"), ("row_bytes", "<u2"), ("differences", "<u2"), ("rows", "<u8"), ("offset", "<u8")])
+"""A table. `differences` is zero in a unit of rows; in one of planes bit k stands for the word at byte 4 k of a row."""
+_WORD = 4
+_MOST_WORDS = 16
+
+Bytes = NDArray[np.uint8]
+
+
+def in_planes(unit: bytes) -> bytes:
+    """A unit of rows as one of planes; anything else, and whatever lies outside of it, as it is."""
+    return _turned(unit, UNIT_VERSION, UNIT_IN_PLANES, _planes)
+
+
+def in_rows(unit: bytes) -> bytes:
+    """The unit of rows that :func:`in_planes` made one of planes."""
+    return _turned(unit, UNIT_IN_PLANES, UNIT_VERSION, _rows)
+
+
+def _turned(unit: bytes, before: int, after: int, turn: Any) -> bytes:
+    if len(unit) < HEADER.size:
+        return unit
+    magic, version, count, size = HEADER.unpack_from(unit)
+    if (magic, version) != (UNIT_MAGIC, before) or count > (len(unit) - HEADER.size) // DIRECTORY.itemsize:
+        return unit
+    turned = bytearray(unit)
+    HEADER.pack_into(turned, 0, magic, after, count, size)
+    directory = np.frombuffer(turned, DIRECTORY, count, HEADER.size)
+    given = np.frombuffer(unit, np.uint8)
+    made = np.frombuffer(turned, np.uint8)
+    for table in directory:
+        width, rows, offset = int(table["row_bytes"]), int(table["rows"]), int(table["offset"])
+        if width > 1 and rows > 1 and offset + width * rows <= len(unit):
+            made[offset : offset + width * rows] = turn(given[offset : offset + width * rows], width, table)
+    return bytes(turned)
+
+
+def _planes(given: Bytes, width: int, table: Any) -> Bytes:
+    """The bytes of a table's rows, plane by plane."""
+    planes = np.ascontiguousarray(given.reshape(-1, width).T)
+    for word in range(min(width // _WORD, _MOST_WORDS)):
+        part = planes[word * _WORD : (word + 1) * _WORD]
+        words = np.ascontiguousarray(part.T).view("<u4").ravel()
+        differences = np.diff(words, prepend=np.uint32(0)).view(np.uint8).reshape(-1, _WORD).T
+        if _changes(differences) < _changes(part):
+            part[:] = differences
+            table["differences"] |= 1 << word
+    return planes.ravel()
+
+
+def _changes(planes: Bytes) -> int:
+    """How often a plane goes on with another byte, which compressing it costs."""
+    return int(np.count_nonzero(planes[:, 1:] != planes[:, :-1]))
+
+
+def _rows(given: Bytes, width: int, table: Any) -> Bytes:
+    """The bytes of a table's planes, row by row."""
+    rows = np.ascontiguousarray(given.reshape(width, -1).T)
+    for word in range(min(width // _WORD, _MOST_WORDS)):
+        if int(table["differences"]) >> word & 1:
+            part = rows[:, word * _WORD : (word + 1) * _WORD]
+            sums = np.cumsum(np.ascontiguousarray(part).view("<u4").ravel(), dtype=np.uint32)
+            part[:] = sums.view(np.uint8).reshape(-1, _WORD)
+    table["differences"] = 0
+    return rows.ravel()
