@@ -217,11 +217,11 @@ def with_payloads(data: bytes, change: Any) -> bytes:
     writer = TraceWriter(file)
     number = 0
     for frame in trace.frames[1:]:
-        payload = trace.payload(frame)
         if frame.type == b"SNAP":
-            payload = change(number, payload)
+            writer.frame(frame.type, change(number, trace.payload(frame)), frame.stream, frame.items)
             number += 1
-        writer.frame(frame.type, payload, frame.stream, frame.items)
+        else:
+            writer.compressed_frame(frame.type, trace.compressed(frame), frame.payload, frame.stream, frame.items)
     writer.close()
     return file.getvalue()
 
