@@ -134,6 +134,7 @@ def test_the_folders_of_headers_have_no_detours() -> None:
         ("/usr/src/rustc-1.63.0/library/alloc/src/vec/mod.rs", "library/alloc/src/vec/mod.rs"),
         ("/usr/src/rustc-1.63.0/vendor/hashbrown/src/raw/mod.rs", "hashbrown/src/raw/mod.rs"),
         ("/rust/deps/hashbrown-0.16.1/src/raw.rs", "hashbrown-0.16.1/src/raw.rs"),
+        ("/root/.rustup/toolchains/1.95/lib/rustlib/src/rust/library/std/src/io.rs", "library/std/src/io.rs"),
         ("/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/libc-0.2.1/src/lib.rs", "libc-0.2.1/src/lib.rs"),
         ("/usr/share/cargo/registry/petgraph-0.6.2/src/lib.rs", "petgraph-0.6.2/src/lib.rs"),
         ("/src/app/cargo/registry/lib.rs", "cargo/registry/lib.rs"),

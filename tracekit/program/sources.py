@@ -16,6 +16,9 @@ from tracekit.formats.errors import TracekitError
 _CRATE = re.compile(r"(?:.*/)?\.?cargo/registry/(?:src/[^/]+/)?([^/]+-[0-9][^/]*/.*)")
 """Where crates are: ~/.cargo/registry/src/index.crates.io-6f17d22bba15001f, or /usr/share/cargo/registry."""
 
+RUST_SOURCES = "/lib/rustlib/src/rust/library/"
+"""Where a toolchain has the source of Rust's library, if it has been asked for."""
+
 
 def plain_path(file: str) -> str:
     """A name without detours, as where clang finds C++'s headers: /usr/lib/gcc/x86_64-linux-gnu/12/../../../../include.
@@ -46,8 +49,8 @@ def _above(name: str) -> int:
 
 
 def is_system(file: str) -> bool:
-    """Whether a file is one of the system's, or of Rust's library."""
-    return file.startswith(("/usr/", "/rustc/", "/rust/deps/"))
+    """Whether a file is one of the system's, or of Rust's library (rustup may have unpacked its source)."""
+    return file.startswith(("/usr/", "/rustc/", "/rust/deps/")) or RUST_SOURCES in file
 
 
 def in_crate(file: str) -> str:

@@ -17,7 +17,7 @@ Json = Mapping[str, Any]
 
 _MACHINE = r"(?:[^/]*-linux-gnu[^/]*/)?"
 _INCLUDED = re.compile(
-    r"/(?:usr/src/rustc-|rustc/)[^/]+/(?:vendor/)?|/rust/deps/"
+    r"/(?:usr/src/rustc-|rustc/)[^/]+/(?:vendor/)?|/rust/deps/|/.*/lib/rustlib/src/rust/"
     rf"|/usr/.*?include/{_MACHINE}(?:c\+\+/[^/]+/)?{_MACHINE}"
 )
 """The folders that the system's headers, and files of Rust's library, are in."""
