@@ -100,6 +100,8 @@ def main(words: Sequence[str]) -> int:
     except TracekitError as error:
         print(f"tracekit: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:  # the compiler that was waited for has had it, too
+        return 130
 
 
 def main_fc() -> int:

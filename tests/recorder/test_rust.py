@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -12,7 +13,7 @@ import tracekit
 from tests import needs
 from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, record
 from tracekit.formats.errors import TracekitError
-from tracekit.recorder import rust, rustc_options
+from tracekit.recorder import fortran, rust, rustc_options
 from tracekit.recorder.rust import Rustc
 from tracekit.recorder.toolchain import VERSIONS
 
@@ -257,6 +258,15 @@ def test_messages_and_statuses(folder: Path) -> None:
     assert rustc("main.rs", cwd=folder, status=1, TRACEKIT_RUSTC="/bin/true").stderr == (
         "tracekit: TRACEKIT_RUSTC names /bin/true, which is not a rustc that runs and uses LLVM; name another\n"
     )
+
+
+@pytest.mark.parametrize("compiler", [rust, fortran])
+def test_an_interrupt_is_no_traceback(compiler: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compiler, "_run", interrupted)
+    assert compiler.main(["main"]) == 130
 
 
 # -- which compilers --------------------------------------------------------------------------------
