@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import tracekit
 from tests.programs.running import compile_program, record, run_here
 from tests.taskgraph.test_random import LOADS, STORES, program
+from tracekit.formats.container import WITH_PLANES
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE
 from tracekit.formats.reader import TraceReader
@@ -101,7 +102,7 @@ def test_a_program(tmp_path: Path) -> None:
     app = compile_program([tmp_path / "app.c"], tmp_path / "app", ["-O1", "-g", "-pthread"], instrumented=True)
     trace = record(app).trace
     with TraceReader(trace) as opened:
-        assert opened.version == 2
+        assert opened.version == WITH_PLANES
     profile = tracekit.analyze(trace, "schedule", slices=50)
     result = profile.result
     assert [row["role"] for row in result["threads"]] == ["main", "work", "work"]
@@ -126,5 +127,5 @@ def test_a_run_without_a_full_buffer_is_as_before(tmp_path: Path) -> None:
     (tmp_path / "app.c").write_text("int main(void) { return 0; }\n")
     trace = record(compile_program([tmp_path / "app.c"], tmp_path / "app", ["-O1"], instrumented=True)).trace
     with TraceReader(trace) as opened:
-        assert opened.version == 1
+        assert opened.version == WITH_PLANES
     assert "there are no times" in run_here("analyze", "-m", "schedule", trace).stdout.decode()

@@ -20,6 +20,7 @@ from tests.programs.running import run_here
 from tests.programs.test_windows import compare, located, place, recorded, stretches
 from tests.recorder.recording import ENVIRONMENT, TRACEKIT, build, events, record
 from tests.recorder.window_traces import good, info
+from tracekit.formats.container import WITH_PLANES
 from tracekit.formats.reader import TraceReader
 from tracekit.recorder.window_signal import is_listening
 
@@ -185,7 +186,7 @@ def test_without_paused_the_whole_run_is_recorded_and_natively_the_header_does_n
     app = build(tmp_path, source, "--windows")
     assert record(tmp_path, app, options=("-o", "t.zst")).returncode == 0
     with TraceReader(tmp_path / "t.zst") as reader:
-        assert reader.version == reader.oldest_reader == 1
+        assert reader.version == reader.oldest_reader == WITH_PLANES
     assert "windows" not in info(tmp_path / "t.zst")
     include = Path(__file__).parents[2] / "recorder" / "include"
     for compiler in ("cc", "c++"):
