@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 from tracekit.formats.errors import TracekitError
@@ -74,14 +74,21 @@ TRACEKIT_CLANG names another clang to use.
 
 def main(name: str, words: Sequence[str]) -> int:
     """Run ``tracekit NAME WORDS`` (NAME is cc or c++): become clang, or return an exit status."""
+    return answer(words, lambda given: become(*command(name, given)), _help)
+
+
+def answer(words: Sequence[str], run: Callable[[Sequence[str]], int], show_help: Callable[[bool], int]) -> int:
+    """What every compiler command does: `run` the words, or `show_help` (whether there were none); the exit status."""
     escape_undecodable(sys.stdout, sys.stderr)
     try:
         if not words or words[0] == "--help":
-            return _help(failed=not words)
-        become(*command(name, words))
+            return show_help(not words)
+        return run(words)
     except TracekitError as error:
         print(f"tracekit: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:  # the compiler that was waited for has had it, too
+        return 130
 
 
 def become(compiler: str, arguments: list[str], settings: str = "") -> NoReturn:

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tracekit.formats.errors import TracekitError
-from tracekit.formats.file_names import escape_undecodable
 from tracekit.formats.fortran_sources import is_fortran
 from tracekit.recorder import command_line, driver, toolchain
 
@@ -92,16 +91,7 @@ class Piece(NamedTuple):
 
 def main(words: Sequence[str]) -> int:
     """Run ``tracekit fc WORDS``: become flang, or return an exit status."""
-    escape_undecodable(sys.stdout, sys.stderr)
-    try:
-        if not words or words[0] == "--help":
-            return _help(failed=not words)
-        return _run(words)
-    except TracekitError as error:
-        print(f"tracekit: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:  # the compiler that was waited for has had it, too
-        return 130
+    return driver.answer(words, _run, _help)
 
 
 def main_fc() -> int:

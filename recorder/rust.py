@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tracekit.formats.errors import TracekitError
-from tracekit.formats.file_names import escape_undecodable
 from tracekit.recorder import driver, rust_linker, rustc_options, toolchain
 from tracekit.recorder.rust_linker import Compiler
 from tracekit.recorder.rustc_options import RustcOptions
@@ -54,17 +53,7 @@ class Rustc(NamedTuple):
 
 def main(words: Sequence[str]) -> int:
     """Run ``tracekit rustc WORDS``: become rustc, or return an exit status."""
-    escape_undecodable(sys.stdout, sys.stderr)
-    try:
-        if not words or words[0] == "--help":
-            print(_HELP.format(options=driver.OPTIONS), end="", file=sys.stdout if words else sys.stderr)
-            return 0 if words else 1
-        return _run(words)
-    except TracekitError as error:
-        print(f"tracekit: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:  # the compiler that was waited for has had it, too
-        return 130
+    return driver.answer(words, _run, _help)
 
 
 def main_rustc() -> int:
@@ -99,6 +88,11 @@ def _run(words: Sequence[str]) -> int:
             between = tempfile.mkdtemp(dir=folder)
             rust_linker.compile_archive(archive, compiler, between)
     return 0
+
+
+def _help(failed: bool) -> int:
+    print(_HELP.format(options=driver.OPTIONS), end="", file=sys.stderr if failed else sys.stdout)
+    return 1 if failed else 0
 
 
 def find_rustc(named: str = "") -> Rustc:
