@@ -36,10 +36,17 @@ static const struct tk_api *find_api(void)
 {
     static const struct tk_api *api;
     static int looked;
+    /* Set while dlsym allocates what it says about a name that is not there, if malloc is the program's own. */
+    static __thread int looking __attribute__((tls_model("initial-exec")));
+    if (looking)
+        return NULL;
     if (!__atomic_load_n(&looked, __ATOMIC_ACQUIRE)) {
         const struct tk_api *found = &__tk_api;
-        if (!found && dlsym)
+        if (!found && dlsym) {
+            looking = 1;
             found = dlsym(NULL, "__tk_api"); /* NULL is RTLD_DEFAULT */
+            looking = 0;
+        }
         if (found && found->version != TK_API_VERSION)
             found = NULL;
         __atomic_store_n(&api, found, __ATOMIC_RELAXED);
@@ -155,13 +162,15 @@ extern __typeof__(__tk_call) __tk_call __attribute__((weak));
 HIDDEN void __tk_probe(struct tk_probe *probe, uint32_t leaves, uint64_t result, ...)
 {
     static __typeof__(__tk_call) *call;
+    if (!find_api())
+        return;
     if (!__atomic_load_n(&call, __ATOMIC_RELAXED)) {
         __typeof__(__tk_call) *found = __tk_call;
         if (!found && dlsym)
             found = (__typeof__(__tk_call) *)dlsym(NULL, "__tk_call");
         __atomic_store_n(&call, found, __ATOMIC_RELAXED);
     }
-    if (!call || !find_api())
+    if (!call)
         return;
     uint64_t arguments[TK_MOST_ARGUMENTS] = {0};
     va_list list;

@@ -97,3 +97,34 @@ def test_without_record_nothing_is_said_or_changed(tmp_path: Path) -> None:
     app = build(tmp_path, '#include <stdio.h>\nint main(void) { for (int i = 0; i < 99; i++) printf("%d\\n", i); }')
     run = subprocess.run([app], capture_output=True, text=True, check=True)
     assert run.stdout == "".join(f"{i}\n" for i in range(99)) and run.stderr == ""
+
+
+def test_without_record_a_malloc_of_the_program_runs_as_ever(tmp_path: Path) -> None:
+    source = """
+        #include <stddef.h>
+        #include <stdio.h>
+        #include <string.h>
+        static _Alignas(16) char heap[1 << 20];
+        static size_t used, calls;
+        void *malloc(size_t size) {
+            void *block = heap + used;
+            calls++;
+            used += (size + 31) / 16 * 16;
+            ((size_t *)block)[0] = size;
+            return (size_t *)block + 2;
+        }
+        void free(void *block) { if (block) ((size_t *)block)[-2] = 0; }
+        void *calloc(size_t count, size_t size) { return memset(malloc(count * size), 0, count * size); }
+        void *realloc(void *block, size_t size) {
+            void *moved = malloc(size);
+            return block ? memcpy(moved, block, ((size_t *)block)[-2]) : moved;
+        }
+        int main(void) {
+            size_t before = calls;
+            for (int i = 0; i < 9; i++) free(malloc(100));
+            printf("%zu\\n", calls - before);
+            return 0;
+        }
+        """
+    run = subprocess.run([build(tmp_path, source)], capture_output=True, text=True, check=True)
+    assert run.stdout == "9\n" and run.stderr == ""
