@@ -15,6 +15,8 @@ from tracekit.program.program import Program
 
 MEMORY = 0x101FD0
 """Where the bytes lie that random accesses share: across lines and pages."""
+READ_ONLY = MEMORY + 0x2000
+"""Where some lie that are never stored, in pages of their own."""
 
 Statement = tuple[Any, ...]
 """(kind, row or handle, body or targets)"""
@@ -182,25 +184,29 @@ class Machine:
             self.log.store(op, address, size)
         elif kind == "COPY_FROM":
             size = self.random.choice([0, 3, 8, 24, 70])
-            for name in ("load", "store"):
-                self.log.add(name, op, MEMORY + self.random.randrange(60), size)
+            self.log.load(op, self._memory() + self.random.randrange(60), size)
+            self.log.store(op, MEMORY + self.random.randrange(60), size)
         elif self.random.random() < 0.2:
             self.log.add(kind.lower(), op, local + self.random.choice([0, 4, 8, 2]), 4)
         else:
             self._any_access(kind.lower(), op)
 
     def _any_access(self, name: str, op: int) -> None:
-        address, size = self._place()
+        address, size = self._place(self._memory() if name == "load" else MEMORY)
         self.log.add(name, op if self.random.random() < 0.98 else NONE, address, size)
 
-    def _place(self) -> tuple[int, int]:
+    def _memory(self) -> int:
+        """Where a load goes."""
+        return READ_ONLY if self.random.random() < 0.15 else MEMORY
+
+    def _place(self, memory: int = MEMORY) -> tuple[int, int]:
         size = self.random.choice([1, 2, 4, 4, 8, 8, 8, 16])
         offset = self.random.randrange(64)
         if self.random.random() < 0.9:
             offset -= offset % size
         if self.random.random() < 0.5:
             offset %= 16
-        return MEMORY + offset, size
+        return memory + offset, size
 
     def _heap(self) -> None:
         address = MEMORY + self.random.randrange(0, 64, 4)

@@ -16,7 +16,10 @@ from tests.naive import modules as naive
 from tests.naive.program_builder import ProgramBuilder
 from tests.naive.reader import read
 from tests.naive.trace_file import write_trace
-from tracekit.analysis.passes import prepare
+from tracekit.analysis import first_pass
+from tracekit.analysis.modules import modules_of
+from tracekit.analysis.passes import prepare_modules
+from tracekit.dependence import final_stores
 from tracekit.formats.events import NONE
 from tracekit.formats.image import Base, BlockFlag, OpKind, PathFlag
 from tracekit.formats.reader import TraceReader
@@ -26,6 +29,7 @@ from tracekit.modules.table import with_rows
 from tracekit.program.program import Program
 from tracekit.replay.compiled import range_code
 from tracekit.replay.compiled.cost_model import SETTING
+from tracekit.replay.window import Restriction
 
 OPS = 5
 """Loads and stores in an iteration: always as many, so that the code around paths is made once."""
@@ -109,12 +113,23 @@ def some_records(nest: Nest, rng: random.Random) -> list[Record]:
     return records
 
 
-def outcome(path: Path, modules: Mapping[Any, Any], setting: str) -> tuple[dict[str, Any], Any, dict[str, Any]]:
-    """What each module finds, what rules the trace breaks, and the states."""
+def outcome(
+    path: Path, modules: Mapping[Any, Any], setting: str, looks_ahead: bool = False
+) -> tuple[dict[str, Any], Any, dict[str, Any]]:
+    """What each module finds, what rules the trace breaks, and the states.
+
+    With `looks_ahead`, those that ask for a first pass know what it finds.
+    """
     with pytest.MonkeyPatch.context() as patch, TraceReader(str(path)) as trace:
         patch.setenv(SETTING, setting)
         program = Program.from_images(trace.images())
-        replay, runners = prepare(trace, program, modules, 1)
+        restricted = Restriction(None, trace, program)
+        made = modules_of(trace, program, modules, restricted)
+        if looks_ahead:
+            patch.setenv(final_stores.SETTING, "always")
+            patch.setattr(first_pass, "MOST_BYTES", -1)  # nothing is kept
+            first_pass.find_first(trace, program, made, restricted, 1)
+        replay, runners = prepare_modules(trace, program, made, 1, restricted)
         for batch in replay.batches():
             for runner in runners.values():
                 runner.feed(batch, 0)
@@ -187,9 +202,13 @@ def test_each_load_has_the_same_stores_before_it(tmp_path_factory: pytest.TempPa
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 1 << 32), st.sampled_from(PASSES), st.sampled_from((1, 4)))
+@given(st.integers(0, 1 << 32), st.sampled_from(PASSES), st.sampled_from((1, 4)), st.booleans())
 def test_profiles_are_those_of_accesses_one_by_one(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, chosen: Mapping[str, Mapping[str, int]], least: int
+    tmp_path_factory: pytest.TempPathFactory,
+    seed: int,
+    chosen: Mapping[str, Mapping[str, int]],
+    least: int,
+    looks_ahead: bool,
 ) -> None:
     rng = random.Random(seed)
     nest = some_nest(rng)
@@ -200,7 +219,7 @@ def test_profiles_are_those_of_accesses_one_by_one(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(range_code, "LEAST", least)
         patch.setattr(range_code, "LEAST_WITH_LEVELS", least)
-        found, violations_found, _ = outcome(path, modules, "always")
+        found, violations_found, _ = outcome(path, modules, "always", looks_ahead)
     assert found == expected
     assert violations_found == violations
     events = [(*event, 0) for event in read(path.read_bytes()).process().events]
@@ -234,6 +253,27 @@ def test_distances_that_are_others_in_each_iteration(module: str, offset: int, s
     found, _, _ = outcome(path, modules, "always")
     assert found == expected
     assert any(row["kind"] == "RAW" for row in with_rows(found[module])["dependences"])
+
+
+@pytest.mark.parametrize("module", ["camp", "lamp"])
+@pytest.mark.parametrize("start, step", [(0x2000 - 800, 8), (0x3000 + 800, -8), (0x2000 - 500, 100), (0x8000, 0)])
+def test_loads_that_come_from_pages_in_which_nothing_is_stored(
+    module: str, start: int, step: int, tmp_path: Path
+) -> None:
+    nest = Nest()
+    nest.op(OpKind.STORE, 8, 0x2000, 8)
+    nest.op(OpKind.LOAD, 8, start - 512 * step, step, block=nest.other)  # the iterations go on behind those of stores
+    ids, path = nest.ids, tmp_path / "trace.zst"
+    records: list[Record] = [(ids["enter"], [0, 0]), (ids["outer"], [])]
+    for _ in range(2):
+        records += [(ids["middle"], []), (ids["run"], [511]), (ids["other run"], [611])]
+    write_trace(path, nest.b.layout(), {0: records}, totals={}, chunk=50)
+    modules = {module: registry.load(module).Options()}
+    expected, _, _ = outcome(path, modules, "0")
+    found, _, _ = outcome(path, modules, "always", looks_ahead=True)
+    assert found == expected
+    kinds = {row["kind"] for row in with_rows(found[module])["dependences"]}
+    assert kinds == ({"WAW"} if step == 0 else {"RAW", "WAR", "WAW"})
 
 
 # -- what callbacks are told -----------------------------------------------------------------------

@@ -38,7 +38,7 @@ from tracekit.dependence.kernels.dependence_table import (
     tally,
 )
 from tracekit.dependence.kernels.executions import Runs
-from tracekit.dependence.kernels.final_stores import FinalStores, by_access, is_needed
+from tracekit.dependence.kernels.final_stores import FinalStores, by_access, has_history, is_needed
 from tracekit.dependence.kernels.load_history import (
     ACCESS_BITS,
     GROWN_BITS,
@@ -263,12 +263,13 @@ def _load(
 ) -> None:
     """A load depends on the stores of its bytes."""
     exposed, is_stored = np.int64(NO_LEVEL), False
-    for row in changing(state.memory, given.address, given.size):
-        level, has_store = _loaded(state, detail, levels, access, row, now, identity)
-        exposed = min(exposed, level)
-        is_stored |= has_store
-        if detail.war and not waits and is_needed(state, row, given.address, given.size):
-            add_reader(state.readers, state.memory, row, access, levels.control[CLOCK], levels)
+    if detail.war == 0 or has_history(state, given.address, given.size):
+        for row in changing(state.memory, given.address, given.size):
+            level, has_store = _loaded(state, detail, levels, access, row, now, identity)
+            exposed = min(exposed, level)
+            is_stored |= has_store
+            if detail.war and not waits and is_needed(state.memory.rows[row]):
+                add_reader(state.readers, state.memory, row, access, levels.control[CLOCK], levels)
     if detail.profile:
         if not is_stored and part.whole and given.size > 0:
             exposed = np.int64(0)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tracekit.containers.kernels.arena import USED, Arena, take
 from tracekit.containers.kernels.shadow import changing, enter
 from tracekit.dependence.kernels.dependence_table import keep_alone
-from tracekit.dependence.kernels.final_stores import is_needed
+from tracekit.dependence.kernels.final_stores import has_history, is_needed
 from tracekit.dependence.kernels.load_history import add_reader, push_reader
 from tracekit.dependence.kernels.sharding import is_alone, open_execution
 from tracekit.jit.kernel import inlined, kernel
@@ -92,8 +92,10 @@ def finish(state: Any, levels: Any, stream: Any) -> None:
     control, waiting, memory = state.runs.control, state.runs.waiting, state.memory
     for number in range(1, waiting.control[USED]):
         part = waiting.rows[number]
+        if not has_history(state, part.start, part.end - part.start):
+            continue
         for row in changing(memory, part.start, part.end - part.start):
-            if not is_needed(state, row, part.start, part.end - part.start):
+            if not is_needed(memory.rows[row]):
                 continue
             if control[STREAM] == stream:
                 add_reader(state.readers, memory, row, part.access, part.stamp, levels)

@@ -16,8 +16,17 @@ from numpy.typing import NDArray
 
 from tracekit.containers.kernels.hash_table import HashTable, has_row, row_of
 from tracekit.containers.kernels.initial_pages import key_of
-from tracekit.containers.kernels.shadow import PAGE_BITS, STREAM, Shadow, changing, turn_to, writing
-from tracekit.dependence.kernels.load_history import ACCESS_BITS, FINAL
+from tracekit.containers.kernels.shadow import (
+    NOWHERE,
+    PAGE_BITS,
+    STREAM,
+    Shadow,
+    changing,
+    page_of,
+    turn_to,
+    writing,
+)
+from tracekit.dependence.kernels.load_history import FINAL
 from tracekit.jit.kernel import inlined, kernel
 
 
@@ -80,20 +89,24 @@ def by_access(final: Any, access: Any, time: Any) -> Any:
 
 
 @inlined
-def is_needed(state: Any, row: Any, address: Any, size: Any) -> Any:
-    """Whether a store may depend on a load of `size` bytes at `address`, of which the history has this row."""
-    known = state.memory.rows[row]
-    if known.store & np.uint32(FINAL) != 0:
-        return False
-    if known.store & np.uint32(ACCESS_BITS) == 0 and known.reader == 0 and _is_never_stored(state, address, size):
-        known.store |= np.uint32(FINAL)
-        return False
-    return True
+def is_needed(known: Any) -> Any:
+    """Whether a store may depend on a load of bytes of which the history has this row."""
+    return known.store & np.uint32(FINAL) == 0
+
+
+@inlined
+def has_history(state: Any, address: Any, size: Any) -> Any:
+    """Whether the history needs rows for bytes that are loaded; else nothing is ever stored in their page.
+
+    Files that a program maps into its memory and reads have no history: it would be longer than they are.
+    """
+    is_known = page_of(state.memory, np.uint64(address) >> np.uint64(PAGE_BITS)) != NOWHERE
+    return is_known or not is_never_stored(state, address, size)
 
 
 @kernel
-def _is_never_stored(state: Any, address: Any, size: Any) -> bool:
-    """Whether the page of these bytes is one in which the present stream never stores anything."""
+def is_never_stored(state: Any, address: Any, size: Any) -> bool:
+    """Whether these bytes lie in one page, and the present stream never stores anything there."""
     if state.final.overwritten.size == 0:
         return False
     first, last = np.uint64(address) >> np.uint64(PAGE_BITS), np.uint64(address + size - 1) >> np.uint64(PAGE_BITS)

@@ -41,7 +41,7 @@ from tracekit.dependence.kernels.dependence_ways import (
     found_again,
     remember,
 )
-from tracekit.dependence.kernels.final_stores import by_access, is_needed
+from tracekit.dependence.kernels.final_stores import by_access, has_history, is_needed
 from tracekit.dependence.kernels.load_history import (
     ACCESS_BITS,
     GROWN_BITS,
@@ -136,7 +136,8 @@ def _loads(state: Any, detail: Any, levels: Any, access: Any, first: Any, steps:
     began, clock, reached, number = mark_of(levels), levels.control[CLOCK], np.int64(0), np.int64(0)
     exposed = np.int64(NO_LEVEL)
     while number < steps.times:
-        number = np.int64(_quick_loads(state, detail, access, first, steps, number, clock, exposed == 0))
+        is_exposed = exposed == 0 or detail.profile == 0
+        number = np.int64(_quick_loads(state, detail, access, first, steps, number, clock, is_exposed))
         if number < steps.times:
             iterate_often(levels, number - reached)
             reached = np.int64(number)
@@ -223,6 +224,16 @@ def _object_at(state: Any, objects: Any, address: Any, identity: Any) -> Any:
     return word - 1 if 0 < word < SHARED else np.int64(-1)
 
 
+@inlined
+def _inside(address: Any, start: Any, end: Any, step: Any, most: Any) -> Any:
+    """How many of `most` accesses, the first at `address`, are in start .. end before one is not."""
+    if step > 0:
+        return min(np.int64((end - address) // step + 1), most)
+    if step < 0:
+        return min(np.int64((address - start) // -step + 1), most)
+    return most
+
+
 @kernel
 def _quick_loads(
     state: Any, detail: Any, access: Any, first: Any, steps: Steps, number: Any, clock: Any, is_exposed: Any
@@ -238,11 +249,16 @@ def _quick_loads(
     times, last = np.int64(0), np.int64(-1)
     address = np.int64(first.address + number * steps.step)
     parts, words = _parts(first.address, size, steps.step), (size + 7) >> 3
-    goes_on = parts >= 0
+    goes_on = True
     while goes_on and number < steps.times:
         page, start, end, identity, objects = _page_at(state, detail, address, size)
-        goes_on = page != 0
+        goes_on = page != 0 and parts >= 0
         stays = goes_on
+        if detail.war and is_exposed and page == 0 and not has_history(state, address, size):
+            needless = _inside(address, start, end, steps.step, steps.times - number)
+            number += needless
+            address += needless * steps.step
+            goes_on = True
         while stays:
             word, now = page + ((address >> 3) & (WORDS - 1)), clock + number
             for behind in range(words):
@@ -259,7 +275,7 @@ def _quick_loads(
                     last = number if goes_on else last
                 else:
                     goes_on &= is_exposed
-                if detail.war and goes_on and is_needed(state, row, address, size):
+                if detail.war and goes_on and is_needed(known):
                     goes_on = read_again(state.readers, known, access, now, interval)
                 if not goes_on:
                     break
@@ -334,16 +350,17 @@ def _long_load(state: Any, detail: Any, levels: Any, access: Any, given: Any, kn
     """Enter a load; returns from which level on the loads of this instruction are known to be exposed."""
     now, identity = given.time + 1, identity_of(state, detail, given.address)
     exposed, is_stored = np.int64(NO_LEVEL), False
-    for row in changing(state.memory, given.address, given.size):
-        known = state.memory.rows[row]
-        source = np.int64(known.store) & ACCESS_BITS
-        is_stored |= source != 0
-        if detail.raw and source != 0:
-            shared = _depend(state, detail, levels, STORE, RAW, source, access, known.stamp, now, identity)
-            if shared != AS_BEFORE:
-                exposed = min(exposed, np.int64(shared >> 1))
-        if detail.war and is_needed(state, row, given.address, given.size):
-            _read(state, levels, row, access)
+    if detail.war == 0 or has_history(state, given.address, given.size):
+        for row in changing(state.memory, given.address, given.size):
+            known = state.memory.rows[row]
+            source = np.int64(known.store) & ACCESS_BITS
+            is_stored |= source != 0
+            if detail.raw and source != 0:
+                shared = _depend(state, detail, levels, STORE, RAW, source, access, known.stamp, now, identity)
+                if shared != AS_BEFORE:
+                    exposed = min(exposed, np.int64(shared >> 1))
+            if detail.war and is_needed(known):
+                _read(state, levels, row, access)
     if detail.profile:
         if not is_stored and given.size > 0:
             exposed = np.int64(0)
