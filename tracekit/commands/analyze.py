@@ -233,8 +233,7 @@ def _print(profiles: Sequence[Profile], displays: Mapping[str, Display], form: s
                 click.echo(part, nl=False)
     else:
         style = terminal_style()
-        with gc_paused():
-            texts = [as_text(each.report, each.facts, limit, style, displays.get(each.module)) for each in profiles]
+        texts = [as_text(each.report, each.facts, limit, style, displays.get(each.module)) for each in profiles]
         click.echo("\n".join(texts), nl=False)
 
 

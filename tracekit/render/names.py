@@ -4,9 +4,11 @@ would fill the line."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
+
+Json = Mapping[str, Any]
 
 LONGEST = 60
 """A name of so many letters is shown as it is."""
@@ -49,46 +51,45 @@ _OF_COMPILER = {
 _STEP = re.compile(r"(loop |recursion |)(.*?)((?::\d+)*)")
 
 
-def with_brief_names(value: Any) -> Any:
-    """A copy of a JSON value in which names of functions are brief; what is one object in it is one in the copy."""
-    return _with_brief_names(value, {})
+def with_brief_names(value: Any, place: Callable[[Json], Json] | None = None) -> Any:
+    """A copy of a JSON value in which names of functions are brief; what is one object in it is one in the copy.
+
+    `place`: what becomes of an object that has a file, whose names are brief already.
+    """
+    return _with_brief_names(value, place, {})
 
 
-def _with_brief_names(value: Any, known: dict[int, Any]) -> Any:
+def _with_brief_names(value: Any, place: Callable[[Json], Json] | None, known: dict[int, Any]) -> Any:
     """The same; `known`: by identity what objects have been copied, for rows of a profile share most of theirs."""
     if isinstance(value, Mapping):
         copy = known.get(id(value))
         if copy is None:
-            copy = known[id(value)] = {
-                key: _brief_steps(part, known)
+            copy = {
+                key: _brief(part, _brief_step, place, known)
                 if key in _NAMED
-                else _brief_types(part, known)
+                else _brief(part, brief_type, place, known)
                 if key in _TYPES
                 else part
                 if part.__class__ in SCALARS
-                else _with_brief_names(part, known)
+                else _with_brief_names(part, place, known)
                 for key, part in value.items()
             }
+            copy = known[id(value)] = place(copy) if place and isinstance(copy.get("file"), str) else copy
         return copy
     if isinstance(value, list):
-        return [part if part.__class__ in SCALARS else _with_brief_names(part, known) for part in value]
+        return [part if part.__class__ in SCALARS else _with_brief_names(part, place, known) for part in value]
     return value
 
 
-def _brief_steps(value: Any, known: dict[int, Any]) -> Any:
+def _brief(
+    value: Any, brief_text: Callable[[str], str], place: Callable[[Json], Json] | None, known: dict[int, Any]
+) -> Any:
+    """The same of a string that names something, or of a list of such, by `brief_text`."""
     if isinstance(value, str):
-        return _brief_step(value)
+        return brief_text(value)
     if isinstance(value, (list, tuple)):
-        return [_brief_steps(part, known) for part in value]
-    return _with_brief_names(value, known)
-
-
-def _brief_types(value: Any, known: dict[int, Any]) -> Any:
-    if isinstance(value, str):
-        return brief_type(value)
-    if isinstance(value, (list, tuple)):
-        return [_brief_types(part, known) for part in value]
-    return _with_brief_names(value, known)
+        return [_brief(part, brief_text, place, known) for part in value]
+    return _with_brief_names(value, place, known)
 
 
 @cache

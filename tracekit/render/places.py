@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from posixpath import isabs, join, normpath
 from typing import Any
 
 from tracekit.program.sources import common_folder, in_crate, is_system, plain_path
-from tracekit.render.names import SCALARS, with_brief_names
-
-Json = Mapping[str, Any]
+from tracekit.render.names import SCALARS, Json, with_brief_names
 
 _MACHINE = r"(?:[^/]*-linux-gnu[^/]*/)?"
 _INCLUDED = re.compile(
@@ -63,7 +61,7 @@ class FileNames:
         def shown(place: Json) -> Json:
             return {**place, **of_file(place["file"])}
 
-        return _map_places(with_brief_names(rows), shown, {})
+        return with_brief_names(rows, shown)
 
 
 def file_names(files: Iterable[str], folders: Mapping[str, str]) -> FileNames:
@@ -108,22 +106,6 @@ def _note_files(value: Any, files: set[str]) -> None:
     elif isinstance(value, list):
         for part in value:
             _note_files(part, files)
-
-
-def _map_places(value: Any, change: Callable[[Json], Json], known: dict[int, Any]) -> Any:
-    """A copy of a JSON value with every object changed that has a file name; `known`: copies of objects by identity."""
-    if isinstance(value, Mapping):
-        copy = known.get(id(value))
-        if copy is None:
-            copy = {
-                key: part if part.__class__ in SCALARS or key == "file" else _map_places(part, change, known)
-                for key, part in value.items()
-            }
-            copy = known[id(value)] = change(copy) if isinstance(copy.get("file"), str) else copy
-        return copy
-    if isinstance(value, list):
-        return [part if part.__class__ in SCALARS else _map_places(part, change, known) for part in value]
-    return value
 
 
 NO_LINE = "(no line: compile with -g)"

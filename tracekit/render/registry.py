@@ -13,12 +13,14 @@ from typing import Any
 from tracekit.formats.errors import TracekitError
 from tracekit.modules import registry
 from tracekit.modules.display import Display
+from tracekit.profiles.gc_paused import gc_paused
 from tracekit.render.folding import fold_lines
 from tracekit.render.generic import generic_text
 from tracekit.render.text import Json, Style
 from tracekit.render.windows import filters_text, windows_text
 
 
+@gc_paused()
 def as_text(report: Json, facts: Mapping[str, int], limit: int, style: Style, display: Display | None = None) -> str:
     """The report for a person; at most `limit` rows of each table (0: all).
 
