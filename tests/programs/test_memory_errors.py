@@ -48,6 +48,25 @@ def test_the_errors_of_each_line(source: Path, tmp_path: Path) -> None:
     assert result["summary"]["ended"]
 
 
+def test_a_malloc_of_the_program_has_no_blocks(tmp_path: Path) -> None:
+    source = tmp_path / "app.c"
+    source.write_text(
+        """
+        #include <stddef.h>
+        static _Alignas(16) char heap[1 << 16];
+        static size_t used;
+        void *malloc(size_t size) { void *block = heap + used; used += (size + 15) / 16 * 16; return block; }
+        void free(void *block) { (void)block; }
+        int main(void) { char *volatile block = malloc(8); block[9] = 1; return 0; }
+        """
+    )
+    program = compile_program([source], tmp_path / "app", ["-g", "-O0"], instrumented=True)
+    trace = record(program).trace
+    assert tracekit.analyze(trace, "memory_errors", 1).result["summary"]["own_malloc"]
+    text = run_here("analyze", "-m", "memory_errors", trace).stdout.decode()
+    assert "no error" in text and "the program defines malloc itself" in text and "no heap block was left" not in text
+
+
 @pytest.mark.parametrize("level", ["-O1", "-O2", "-O3"])
 def test_what_looks_like_an_error_is_none_in_optimised_code(level: str, tmp_path: Path) -> None:
     result = analysed(FOLDER / "clean.c", tmp_path, level)

@@ -77,7 +77,9 @@ def found_errors(program: Program, contexts: ContextTable, state: checks.State) 
             }
         )
     leaks, released = _leaks(program, state, sites)
-    return {"summary": {**_summary(rows, state), "released": released}, "errors": _joined([rows]), "leaks": leaks}
+    own_malloc = any(program.text(name) == "malloc" for name in np.unique(program.functions["name"]).tolist())
+    summary = {**_summary(rows, state), "released": released, "own_malloc": own_malloc}
+    return {"summary": summary, "errors": _joined([rows]), "leaks": leaks}
 
 
 def _summary(rows: Sequence[Json], state: checks.State) -> Json:
@@ -211,6 +213,7 @@ def merged(results: Sequence[Json]) -> Json:
             "released": {
                 name: sum(each.get("released", {}).get(name, 0) for each in summaries) for name in ("blocks", "bytes")
             },
+            "own_malloc": any(each.get("own_malloc", False) for each in summaries),
         },
         "errors": _joined([result["errors"] for result in results]),
         "leaks": _joined_leaks([result["leaks"] for result in results]),

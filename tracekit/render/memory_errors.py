@@ -28,6 +28,7 @@ REASONS = {
     "unseen_allocation": ("free", "frees", "of a block whose allocation was not seen"),
 }
 """What is not decided, and why."""
+OWN_MALLOC = "errors and leaks of heap blocks: the program defines malloc itself, and no event tells of its blocks"
 
 
 def has_errors(report: Json) -> bool:
@@ -94,12 +95,14 @@ def not_decided(result: Json) -> list[str]:
     """`2 reads of bytes only some of which were written`: how much is not decided, by the reason."""
     counts = result["summary"]["undecided"].items()
     said = [(count, *REASONS[name]) for name, count in counts if count]
-    return [f"{counted(count, noun, plural)} {which}" for count, noun, plural, which in said]
+    lines = [f"{counted(count, noun, plural)} {which}" for count, noun, plural, which in said]
+    return lines + [OWN_MALLOC] * bool(result["summary"].get("own_malloc"))
 
 
 def _leaks(result: Json, shown: list[Json], style: Style) -> list[str]:
     if not result["leaks"]:
-        return ["", "no heap block was left", *(f"  {line}" for line in doubts(result))]
+        left = [] if result["summary"].get("own_malloc") else ["", "no heap block was left"]
+        return left + [f"  {line}" for line in doubts(result)]
     blocks, size = (sum(row[name] for row in result["leaks"]) for name in ("blocks", "bytes"))
     end = "at the end of the run" if result["summary"]["ended"] else "where the trace ends"
     lines = ["", style(f"never freed: {counted(blocks, 'block')}, {_bytes(size)}, {end}", "bold")]
