@@ -16,14 +16,23 @@ def grouped(*columns: npt.NDArray[Any]) -> tuple[Indices, Indices]:
     Returns them sorted, as an array of shape (columns, tuples), and for each row the number of its tuple.
     """
     table = np.stack([column.astype(np.int64) for column in columns])
-    keys = _packed(table)
-    order = np.argsort(keys[0]) if len(keys) == 1 else np.lexsort(keys[::-1])
+    order = _order(table)
     table = table[:, order]
     new = np.ones(order.size, np.bool_)
     new[1:] = (table[:, 1:] != table[:, :-1]).any(axis=0)
     group = np.empty(order.size, np.int64)
     group[order] = np.cumsum(new) - 1
     return table[:, new], group
+
+
+def sorting_order(*columns: npt.NDArray[Any]) -> Indices:
+    """The order of rows by `columns` of integers, the first the most significant; of equal rows in any order."""
+    return _order(np.stack([column.astype(np.int64) for column in columns]))
+
+
+def _order(table: Indices) -> Indices:
+    keys = _packed(table)
+    return np.argsort(keys[0]) if len(keys) == 1 else np.lexsort(keys[::-1])
 
 
 def _packed(table: Indices) -> list[Indices]:

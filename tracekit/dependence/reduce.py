@@ -32,7 +32,7 @@ DISTANCE = np.dtype([("key", "<u8"), ("times", "<i8")])
 
 @dataclass(frozen=True)
 class Findings:
-    """Rows of kernels/dependence_table.py, each with its `key`; row 0 of each table is none."""
+    """Rows of kernels/dependence_table.py, each with its `key`, in no order; row 0 of each table is none."""
 
     accesses: Rows
     dependences: Rows
@@ -62,8 +62,9 @@ def part_of(state: State) -> Part:
 
 
 def reduce_states(states: Sequence[State]) -> Findings:
-    """What the states of all workers come to."""
-    return settled(unite_parts([part_of(state) for state in states]))
+    """What the states of all workers come to; of a single one the rows stay in the order in which it made them."""
+    parts = [part_of(state) for state in states]
+    return settled(parts[0] if len(parts) == 1 else unite_parts(parts))
 
 
 def join_parts(first: Part, then: Part) -> Part:

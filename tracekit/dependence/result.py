@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracekit.containers.grouping import sorting_order
 from tracekit.contexts.nodes import NODE
 from tracekit.contexts.table import ContextTable
 from tracekit.dependence.kernels.dependence_table import END_BITS
@@ -52,9 +54,13 @@ def profile_and_levels(
     return made, np.concatenate([[-1], place])
 
 
-def _ordered(rows: Rows, *fields: str) -> Ints:
-    """The order of `rows` by `fields`, the first the most significant."""
-    return np.lexsort([rows[field] for field in reversed(fields)])
+def _ordered(rows: Rows, *fields: str, then: Sequence[Ints] = ()) -> Ints:
+    """The order of `rows` by `fields`, the first the most significant, and then by other columns.
+
+    The depths of a recursion have one node, so that rows may be equal in all fields: the numbers of their contexts, the
+    same however many workers there were, tell which comes first.
+    """
+    return sorting_order(*(rows[field] for field in fields), *then)
 
 
 def _places(order: Ints) -> Ints:
@@ -72,14 +78,17 @@ def _keys(rows: Rows) -> tuple[Ints, Ints]:
 def _dependences(findings: Findings, ends: tuple[Rows, Ints]) -> tuple[Rows, Ints, Rows]:
     """The rows of ``dependences``, the new row of each old one, and ``objects``."""
     instruction, node = ends
+    _, context = _keys(findings.accesses)
     old = findings.dependences[1:]
     rows = np.zeros(len(old), DEPENDENCE)
     rows["kind"], rows["count"] = old["key"] >> np.uint64(2 * END_BITS), old["count"]
+    contexts = []
     for name, shift in (("source", END_BITS), ("destination", 0)):
         end = (old["key"] >> np.uint64(shift) & np.uint64((1 << END_BITS) - 1)).astype(np.int64)
         rows[name], rows[name + "_node"] = instruction[end], node[end]
+        contexts.append(context[end])
     objects = _list_objects(findings, rows)
-    order = _ordered(rows, "kind", "source", "source_node", "destination", "destination_node")
+    order = _ordered(rows, "kind", "source", "source_node", "destination", "destination_node", then=contexts)
     return rows[order], _places(order), objects
 
 
@@ -93,7 +102,7 @@ def _list_objects(findings: Findings, dependences: Rows) -> Rows:
     order = _ordered(objects, "kind", "site")
     row_of = np.zeros(len(findings.identities), np.int64)
     row_of[used[order]] = np.arange(len(order))
-    by_time = np.lexsort([findings.objects["execution"][1:], dependence])
+    by_time = np.lexsort([row_of[identity], findings.objects["execution"][1:], dependence])
     dependence, identity = dependence[by_time] - 1, identity[by_time]
     count = np.bincount(dependence, minlength=len(dependences))
     place = np.arange(len(dependence)) - (np.cumsum(count) - count)[dependence]
@@ -113,7 +122,7 @@ def _levels(findings: Findings, new_dependence: Ints, new_node: Ints) -> tuple[R
     rows["intra"], rows["inter"] = old["intra"] != 0, old["inter"] != 0
     rows["min_distance"], rows["max_distance"] = old["least"], old["greatest"]
     rows["carried"] = old["carried"]
-    order = _ordered(rows, "dependence", "node")
+    order = _ordered(rows, "dependence", "node", then=[node])
     return rows[order], _places(order)
 
 
@@ -133,4 +142,4 @@ def _accesses(accesses: Rows, ends: tuple[Rows, Ints]) -> Rows:
     counted = np.flatnonzero(counts)
     rows = np.zeros(len(counted), ACCESS)
     rows["instruction"], rows["node"], rows["count"] = ends[0][counted], ends[1][counted], counts[counted]
-    return rows[_ordered(rows, "instruction", "node")]
+    return rows[_ordered(rows, "instruction", "node", then=[_keys(accesses)[1][counted]])]

@@ -26,12 +26,23 @@ def components(nodes: int, tails: Indices, heads: Indices) -> Indices:
         raise ValueError(f"{tails.size} tails but {heads.size} heads")
     if tails.size and not (min(tails.min(), heads.min()) >= 0 and max(tails.max(), heads.max()) < nodes):
         raise ValueError(f"an edge leaves the {nodes} nodes")
-    order = np.argsort(tails, kind="stable")
-    first = np.searchsorted(tails[order], np.arange(nodes + 1))
+    first = np.zeros(nodes + 1, np.int64)
+    np.cumsum(np.bincount(tails, minlength=nodes), out=first[1:])
+    successors = np.empty_like(heads)
+    _by_tail(tails, heads, first[:nodes].copy(), successors)
     labels, index = (np.full(nodes, -1, dtype=np.int64) for _ in range(2))
     low, walk, pending = (np.zeros(nodes, np.int64) for _ in range(3))
-    _tarjan(first, heads[order], labels, index, low, first[:nodes].copy(), walk, pending)
+    _tarjan(first, successors, labels, index, low, first[:nodes].copy(), walk, pending)
     return labels
+
+
+@kernel
+def _by_tail(tails: Indices, heads: Indices, following: Indices, successors: Indices) -> None:
+    """Put the heads of each node's edges together, in their order; `following`: where those of a node begin."""
+    for edge in range(tails.size):
+        tail = tails[edge]
+        successors[following[tail]] = heads[edge]
+        following[tail] += 1
 
 
 @kernel

@@ -7,7 +7,7 @@ row of ``ops``), then phis, then branches (one for each row of ``blocks``).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +25,9 @@ Rows = npt.NDArray[Any]
 MEMORY = (OpKind.LOAD, OpKind.STORE, OpKind.ATOMIC, OpKind.COPY_FROM, OpKind.COPY_TO, OpKind.SET)
 """The operations that access memory."""
 
+_WORKS = np.isin(np.arange(max(OpKind) + 1), (*MEMORY, OpKind.CALL))
+"""Per kind of operation: is it a memory access or a call?"""
+
 
 @dataclass(frozen=True)
 class LoopGraph:
@@ -38,6 +41,18 @@ class LoopGraph:
     unseen_calls: Indices  # those that may have effects which the trace does not show
     exits: Indices  # branches that may leave the loop, as positions in `nodes`
 
+    @cached_property
+    def bound(self) -> tuple[Indices, Indices]:
+        """The edges, and those by which each node of the next iteration waits for the decision not to leave.
+
+        That is the node behind the next after `nodes`.
+        """
+        may_go_on, everything = self.nodes.size + 1, np.arange(self.nodes.size)
+        return (
+            np.concatenate([self.tails, self.exits, np.full(everything.size, may_go_on)]),
+            np.concatenate([self.heads, np.full(self.exits.size, may_go_on), everything]),
+        )
+
 
 class LoopGraphs:
     """The loops of a program, each with its graph, made when first asked for."""
@@ -47,7 +62,6 @@ class LoopGraphs:
         self.first_phi_node = len(program.ops)
         self.first_branch_node = len(program.ops) + len(program.phis)
         self._graphs: dict[int, LoopGraph] = {}
-        self._ends = lru_cache(maxsize=1)(self._ends_of)
 
     @cached_property
     def op_block(self) -> Indices:
@@ -99,48 +113,69 @@ class LoopGraphs:
         return graph
 
     def _build(self, loop: int) -> LoopGraph:
-        program = self.program
-        row = int(program.loops["function"][loop])
-        function = program.functions[row]
-        blocks = np.arange(function["first_block"], int(function["first_block"]) + int(function["blocks"]))
-        blocks = blocks[self.loop_contains(loop, program.blocks["loop"][blocks].astype(np.int64))]
-        ops = _runs(program.blocks["first_op"][blocks], program.blocks["ops"][blocks])
-        loops = np.arange(function["first_loop"], int(function["first_loop"]) + int(function["loops"]))
-        loops = loops[self.loop_contains(loop, loops)]
-        phis = _runs(program.loops["first_phi"][loops], program.loops["phis"][loops])
-        nodes = np.concatenate([np.sort(ops), np.sort(phis) + self.first_phi_node, blocks + self.first_branch_node])
+        program, (enter, leave) = self.program, (int(at[loop]) for at in self._nest)
+        nodes = np.sort(self._inside(self._nodes, enter, leave))
+        self._place[nodes] = np.arange(nodes.size)
+        tails, heads = self._inside(self._edges, enter, leave)
+        inside = (self._enter[heads] >= enter) & (self._enter[heads] < leave)
+        ops = nodes[: np.searchsorted(nodes, self.first_phi_node)]
         kinds = program.ops["kind"][ops]
         calls = ops[kinds == OpKind.CALL]
         flags = program.calls["flags"][program.ops["base"][calls]]
         works = np.zeros(nodes.size, np.bool_)
-        works[np.searchsorted(nodes, ops[np.isin(kinds, MEMORY) | (kinds == OpKind.CALL)])] = True
-        tails, heads = self._edges(row, nodes)
+        works[: ops.size] = _WORKS[kinds]
         leaving = np.unique(self.exit_rows(loop)["source"].astype(np.int64)) + self.first_branch_node
-        leaving = leaving[np.isin(leaving, nodes)]
+        leaving = leaving[(self._enter[leaving] >= enter) & (self._enter[leaving] < leave)]
         return LoopGraph(
             nodes,
             works,
-            tails,
-            heads,
+            self._place[tails[inside]],
+            self._place[heads[inside]],
             calls,
             calls[flags & (CallFlag.PURE | CallFlag.ALLOCATES) == 0],
-            np.searchsorted(nodes, leaving),
+            self._place[leaving],
         )
 
-    def _edges(self, function: int, nodes: Indices) -> tuple[Indices, Indices]:
-        """The edges of a function with both ends among `nodes`, as positions in `nodes`."""
-        tails, heads = self._ends(function)
-        tails_at, heads_at = np.searchsorted(nodes, tails), np.searchsorted(nodes, heads)
-        behind = np.append(nodes, -1)  # an element for what is greater than all nodes
-        inside = (behind[tails_at] == tails) & (behind[heads_at] == heads)
-        return tails_at[inside], heads_at[inside]
+    @cached_property
+    def _place(self) -> Indices:
+        """Per node of the program its position in the graph that was built last, if it is in it."""
+        return np.zeros(self._enter.size, np.int64)
 
-    def _ends_of(self, function: int) -> tuple[Indices, Indices]:
-        """The nodes at both ends of all edges of a function, which may have many loops."""
-        row = self.program.functions[function]
-        edges = self.program.edges[int(row["first_edge"]) :][: int(row["edges"])]
-        tails, heads = (self.node_numbers(edges[f"{end}_kind"], edges[end]) for end in ("from", "to"))
-        return tails, heads
+    @cached_property
+    def _enter(self) -> Indices:
+        """Per node of the program the `enter` of the innermost loop around it; -1 if there is none."""
+        program, loop = self.program, self.program.blocks["loop"].astype(np.int64)
+        of_op, of_phi = (
+            self.op_block[:-1],
+            _owners(program.loops["first_phi"], program.loops["phis"], len(program.phis)),
+        )
+        loops = np.concatenate([np.append(loop, -1)[of_op], of_phi, loop])
+        known = (loops >= 0) & (loops != NONE)
+        enter: Indices = np.where(known, np.append(self._nest[0], -1)[np.where(known, loops, -1)], -1)
+        return enter
+
+    @cached_property
+    def _nodes(self) -> tuple[Indices, Indices]:
+        """The nodes by the innermost loop around them, and how many stand before those of each `enter`."""
+        return self._by_loop(self._enter, np.arange(self._enter.size))
+
+    @cached_property
+    def _edges(self) -> tuple[Indices, Indices]:
+        """The nodes at both ends of edges, of shape (2, edges), by the innermost loop around the tails; as `_nodes`."""
+        edges = self.program.edges
+        ends = np.stack([self.node_numbers(edges[f"{end}_kind"], edges[end]) for end in ("from", "to")])
+        return self._by_loop(self._enter[ends[0]], ends)
+
+    def _by_loop(self, enter: Indices, things: Indices) -> tuple[Indices, Indices]:
+        """Some `things`, the `enter` of each given, sorted by it, and how many stand before those of each."""
+        order = np.argsort(enter, kind="stable")
+        return things[..., order], np.searchsorted(enter[order], np.arange(len(self.program.loops) + 1))
+
+    @staticmethod
+    def _inside(sorted_by_loop: tuple[Indices, Indices], enter: int, leave: int) -> Indices:
+        """Those inside a loop."""
+        things, first = sorted_by_loop
+        return things[..., first[enter] : first[leave]]
 
     def node_numbers(self, kinds: Rows, rows: Rows) -> Indices:
         """The nodes that ends of edges (``NodeKind``, row of its table) stand for."""

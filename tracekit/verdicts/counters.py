@@ -7,6 +7,7 @@ so these dependences are none if nothing else assigns it.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from tracekit.containers.grouping import Indices
 from tracekit.dependence.profile import DependenceKind
 from tracekit.formats.events import NONE
-from tracekit.formats.image import OpFlag, OpKind, VariableFlag
+from tracekit.formats.image import LoopFlag, OpFlag, OpKind, VariableFlag
 
 if TYPE_CHECKING:
     from tracekit.program.loop_graph import LoopGraphs
@@ -55,7 +56,7 @@ class Counters:
         """What the head of a loop explains of the dependences valid at it in a context (`view`)."""
         explained = np.zeros(view.dependences.size, np.bool_)
         loads: set[int] = set()
-        for row in self._watched(loop):
+        for row in self.watched(loop):
             lists = self.privates.lists[view.dependences]
             own_loads, own_stores = self.by_name(loop, self.program.text(int(self.program.variables["name"][row])))
             for object_row in self._objects(row, lists):
@@ -66,10 +67,19 @@ class Counters:
             loads |= set(np.setdiff1d(own_loads, self._destination[flows]).tolist())
         return Explained(explained, frozenset(loads))
 
-    def _watched(self, loop: int) -> list[int]:
+    def watched(self, loop: int) -> list[int]:
         """The rows of variables that are the loop's counter, if the run has to tell what assigns it: one at most."""
-        flags = self.program.variables["flags"]
-        return [row for row in self.source_variables.rows(loop) if int(flags[row]) & WATCHED == WATCHED]
+        return self._watched.get(loop, [])
+
+    @cached_property
+    def _watched(self) -> dict[int, list[int]]:
+        variables = self.program.variables
+        of_loop: dict[int, list[int]] = {}
+        for row in np.flatnonzero(variables["flags"] & WATCHED == WATCHED).tolist():
+            loop = int(variables["loop"][row])
+            if int(self.program.loops["flags"][loop]) & LoopFlag.SOURCE:
+                of_loop.setdefault(loop, []).append(row)
+        return of_loop
 
     def _objects(self, row: int, lists: npt.NDArray[Any]) -> list[int]:
         """The objects among `lists` that are a variable."""

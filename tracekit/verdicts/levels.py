@@ -37,37 +37,39 @@ class LevelView(NamedTuple):
 
 
 class Levels:
-    """The levels of one profile."""
+    """The dependences that are valid at the levels of a profile, a row for each at each, sorted by node.
+
+    `node`, `dependence`: rows of the profile; `carried`; `sources` and `destinations`: the instructions.
+    """
 
     def __init__(self, profile: DependenceProfile, graphs: LoopGraphs) -> None:
         self.profile = profile
         self.graphs = graphs
         valid = profile.levels[profile.levels["intra"] | profile.levels["inter"]]
         order = np.argsort(valid["node"], kind="stable")
-        self._node = valid["node"][order].astype(np.int64)
-        self._dependence = valid["dependence"][order].astype(np.int64)
-        self._carried = valid["inter"][order]
-        self._first = _firsts(self._node, len(profile.nodes))
+        self.node = valid["node"][order].astype(np.int64)
+        self.dependence = valid["dependence"][order].astype(np.int64)
+        self.carried = valid["inter"][order]
+        self.sources, self.destinations = (
+            profile.dependences[end][self.dependence].astype(np.int64) for end in ("source", "destination")
+        )
+        self._first = _firsts(self.node, len(profile.nodes))
         self._parent, self._call = (profile.nodes[name].astype(np.int64) for name in ("parent", "call"))
         self._is_call = np.isin(profile.nodes["kind"], CALLS)
 
-    def _slice(self, node: int) -> slice:
+    def rows(self, node: int) -> slice:
+        """The rows of a node."""
         return slice(self._first[node], self._first[node + 1])
 
     def view(self, node: int) -> LevelView:
         """The dependences valid at `node`."""
-        rows = self._slice(node)
-        return LevelView(node, self._dependence[rows], self._carried[rows])
+        rows = self.rows(node)
+        return LevelView(node, self.dependence[rows], self.carried[rows])
 
     def ends(self, node: int) -> tuple[Indices, Indices]:
         """The nodes of the loop's graph, or ANY_CALL, at the two ends of each dependence of the view of `node`."""
-        rows = self._slice(node)
-        return self._tails[rows], self._heads[rows]
-
-    def carried(self, node: int) -> tuple[int, int, int]:
-        """How many RAW, WAR and WAW dependences are carried at `node`."""
-        raw, war, waw = self._carried_kinds[node].tolist()
-        return raw, war, waw
+        rows = self.rows(node)
+        return self.tails[rows], self.heads[rows]
 
     def changing(self, node: int) -> list[int]:
         """The loop's own loads, and its calls (or ANY_CALL), that read what the same invocation had stored."""
@@ -75,30 +77,33 @@ class Levels:
         return places[first[node] : first[node + 1]]
 
     @cached_property
-    def _carried_kinds(self) -> Indices:
-        """Of shape (nodes, kinds)."""
-        kinds = self.profile.dependences["kind"][self._dependence[self._carried]]
+    def carried_kinds(self) -> list[list[int]]:
+        """For each node how many RAW, WAR and WAW dependences are carried there."""
+        kinds = self.profile.dependences["kind"][self.dependence[self.carried]]
         shape = (len(self.profile.nodes), len(DependenceKind))
-        return np.bincount(self._node[self._carried] * shape[1] + kinds, minlength=shape[0] * shape[1]).reshape(shape)
+        counts = np.bincount(self.node[self.carried] * shape[1] + kinds, minlength=shape[0] * shape[1])
+        lists: list[list[int]] = counts.reshape(shape).tolist()
+        return lists
 
     @cached_property
-    def _tails(self) -> Indices:
+    def tails(self) -> Indices:
+        """For each row the source's node of the graph of the row's loop, or ANY_CALL."""
         return self._end("source")
 
     @cached_property
-    def _heads(self) -> Indices:
+    def heads(self) -> Indices:
+        """The destination's."""
         return self._end("destination")
 
     def _end(self, end: str) -> Indices:
-        dependences = self.profile.dependences
-        instructions, contexts = (dependences[name][self._dependence] for name in (end, f"{end}_node"))
-        return self.places(instructions, contexts, self._node)
+        contexts = self.profile.dependences[f"{end}_node"][self.dependence]
+        return self.places(self.sources if end == "source" else self.destinations, contexts, self.node)
 
     @cached_property
     def _changing(self) -> tuple[list[int], list[int]]:
         """What changes at all nodes, and for each node where its part begins."""
-        flows = self.profile.dependences["kind"][self._dependence] == DependenceKind.RAW
-        (nodes, places), _ = grouped(self._node[flows], self._heads[flows])
+        flows = self.profile.dependences["kind"][self.dependence] == DependenceKind.RAW
+        (nodes, places), _ = grouped(self.node[flows], self.heads[flows])
         return places.tolist(), _firsts(nodes, len(self.profile.nodes)).tolist()
 
     def places(self, instructions: Rows, contexts: Rows, levels: Indices) -> Indices:

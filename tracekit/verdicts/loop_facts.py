@@ -37,6 +37,7 @@ class LoopFacts:
         self.graphs = LoopGraphs(program)
         self.causes = Causes(program)
         self.needed = lru_cache(maxsize=None)(self._needed)
+        self.read = lru_cache(maxsize=None)(self._read)
         self.reductions = lru_cache(maxsize=None)(self._reductions)
         self.calls = lru_cache(maxsize=None)(self._calls)
         self.clocks = lru_cache(maxsize=None)(self._clocks)
@@ -67,10 +68,13 @@ class LoopFacts:
     def _needed(self, loop: int) -> list[tuple[Reason, int, frozenset[int] | None]]:
         """What has to return the same in all iterations, for each recurrence and exit; None: nothing helps."""
         recurrences = self.graphs.header_phis(loop, PhiKind.RECURRENCE).tolist()
-        causes = [(Reason.RECURRENCE, phi, self.causes.advances(phi)) for phi in recurrences]
+        needed = [(Reason.RECURRENCE, phi, self.causes.advances(phi)) for phi in recurrences]
         if self.causes.known(loop):
-            exits = range(*self.graphs.exit_range(loop))
-            causes += [(Reason.EXIT, row, self.causes.leaving(row)) for row in exits]
+            needed += [(Reason.EXIT, row, self.causes.leaving(row)) for row in range(*self.graphs.exit_range(loop))]
         else:
-            causes += [(Reason.EXIT, row, None) for row in self.graphs.blocking_exits(loop).tolist()]
-        return [(reason, row, None if ops is None else frozenset(ops.tolist())) for reason, row, ops in causes]
+            needed += [(Reason.EXIT, row, None) for row in self.graphs.blocking_exits(loop).tolist()]
+        return needed
+
+    def _read(self, loop: int) -> frozenset[int]:
+        """The loads and calls that any of its recurrences and exits needs."""
+        return frozenset().union(*(ops for _, _, ops in self.needed(loop) if ops is not None))

@@ -19,7 +19,8 @@ import numpy.typing as npt
 from tracekit.contexts.nodes import PARTLY_BELOW, ContextKind
 from tracekit.formats.image import PhiKind
 from tracekit.verdicts.levels import ANY_CALL
-from tracekit.verdicts.verdicts import Judge, WholeGraph, whole_graph, working_components
+from tracekit.verdicts.verdicts import Judge
+from tracekit.verdicts.whole_graph import Dependences, WholeGraph, whole_graph, working_components
 
 if TYPE_CHECKING:
     from tracekit.program.loop_graph import LoopGraph
@@ -43,9 +44,10 @@ def stages(judge: Judge, node: int) -> list[Stage]:
     view = judge.levels.view(node)
     graph = judge.graphs[int(judge.profile.nodes["loop"][node])]
     tails, heads = judge.levels.ends(view.node)
-    whole = whole_graph(graph, tails, heads, judge.tied_calls(node))
-    if whole is None or working_components(graph, whole) < 2:
+    dependences = Dependences(tails, heads, judge.tied_calls(node))
+    if working_components([(graph, dependences)])[0] < 2:
         return []
+    whole = whole_graph(graph, dependences)
     recurrences = judge.graphs.header_phis(int(judge.profile.nodes["loop"][node]), PhiKind.RECURRENCE)
     carried = _carried(judge, view, graph, whole)
     ordered = _sequential(judge, view, graph, whole, recurrences, carried)

@@ -15,7 +15,7 @@ from tracekit.objects.kinds import ObjectKind
 
 if TYPE_CHECKING:
     from tracekit.program.program import Program
-    from tracekit.verdicts.levels import LevelView
+    from tracekit.verdicts.levels import Levels
 
 Indices = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -76,27 +76,30 @@ class Updates:
         stays |= (kinds == NodeKind.BRANCH) & np.isin(_key(np.maximum(tails, 0), heads), decided)
         return np.unique(tails[(tails >= 0) & ~stays])
 
-    def reductions(self, sources: Indices, destinations: Indices) -> Bools:
-        """Which of the dependences valid at a level belong to reductions there.
+    def reductions(self, levels: Levels) -> Bools:
+        """Which rows of `levels` belong to reductions there.
 
-        ``sources`` and ``destinations`` are the instructions of all of them, carried or not: an update
-        counts only while every dependence that it takes part in has an update of the same operator at its
-        other end, so updates are struck out until that holds.
+        All dependences of a level count, carried or not: an update counts only while every one that it takes part in
+        has an update of the same operator at its other end, so updates are struck out until that holds.
         """
-        sources, destinations = (np.minimum(ops, self.operator.size - 1) for ops in (sources, destinations))
-        alive = np.ones(self.triples, np.bool_)
-        ends = np.stack([self.triple[sources], self.triple[destinations]])
-        same: Bools = (ends >= 0).all(axis=0) & (self.operator[sources] == self.operator[destinations])
-        if not same.any():
-            return same
-        while True:
-            good: Bools = same.copy()
-            good[same] = alive[ends[:, same]].all(axis=0)
-            struck = ends[:, ~good]
-            struck = struck[struck >= 0]
+        ends = np.stack([levels.sources, levels.destinations])
+        ends = np.minimum(ends, self.operator.size - 1)
+        touching = np.flatnonzero((self.triple[ends] >= 0).any(axis=0))
+        triples, operators = self.triple[ends[:, touching]], self.operator[ends[:, touching]]
+        same = (triples >= 0).all(axis=0) & (operators[0] == operators[1])
+        # Updates have numbers of their own at each level.
+        _, numbers = np.unique(levels.node[touching] * self.triples + triples, return_inverse=True)
+        numbers = numbers.reshape(triples.shape)
+        alive = np.ones(numbers.size, np.bool_)
+        result = np.zeros(levels.node.size, np.bool_)
+        while same.any():
+            good = same & alive[numbers].all(axis=0)
+            struck = numbers[:, ~good][triples[:, ~good] >= 0]
             if not alive[struck].any():
-                return good
+                result[touching] = good
+                break
             alive[struck] = False
+        return result
 
 
 def _one_offset_each(program: Program, offsets: Rows) -> Indices:
@@ -139,10 +142,10 @@ class Privates:
 
     @cached_property
     def _exposed(self) -> tuple[Indices, Indices]:
-        """Levels, sorted, and beside them the keys of the accesses exposed there."""
+        """The keys of accesses that are exposed somewhere, and (level * keys + number of the key); both sorted."""
         exposed = self.profile.exposed
-        order = np.argsort(exposed["level"], kind="stable")
-        return exposed["level"].astype(np.int64)[order], _key(exposed["instruction"], exposed["node"])[order]
+        keys, numbers = np.unique(_key(exposed["instruction"], exposed["node"]), return_inverse=True)
+        return keys, np.sort(exposed["level"].astype(np.int64) * keys.size + numbers)
 
     def objects(self, dependence: int) -> list[int]:
         """The objects in which a dependence happened; NONE alone if they are too many or unknown."""
@@ -150,27 +153,41 @@ class Privates:
         known: list[int] = listed[listed != NONE].tolist()
         return known if known and not self.wide[dependence] else [NONE]
 
-    def find(self, view: LevelView, reduced: Bools) -> tuple[Bools, Indices]:
-        """Which of ``view.dependences`` privatization removes, and the objects (rows) to be made private.
+    def find(self, levels: Levels, carried: Bools, reduced: Bools) -> Bools:
+        """Which rows of `levels`, of those that are `carried`, privatization removes: all objects become private there.
 
         Those that reductions remove (`reduced`) need no private object; as flows they still forbid one.
         """
-        raw, wide = self.raw[view.dependences], self.wide[view.dependences]
-        false = view.carried & ~reduced & ~raw
-        flows = view.carried & raw
-        if not false.any() or (flows & wide).any():  # a wide one may be on any object
-            return np.zeros(false.size, np.bool_), np.zeros(0, np.int64)
-        lists = self.lists[view.dependences]
-        candidates = np.setdiff1d(lists[false], np.append(lists[flows], NONE))
-        candidates = candidates[self.profile.objects["kind"][candidates] != ObjectKind.UNKNOWN]
-        overwritten = view.dependences[view.carried & self._war[view.dependences]]
-        exposed = overwritten[self._is_exposed(overwritten, view.node)]
-        if self.wide[exposed].any():
-            return np.zeros(false.size, np.bool_), np.zeros(0, np.int64)
-        private = np.setdiff1d(candidates, self.lists[exposed])
-        known = (lists == NONE) | np.isin(lists, private)
-        removed: Bools = false & known.all(axis=1) & (lists[:, 0] != NONE) & ~wide
-        return removed, np.setdiff1d(lists[removed], [NONE])
+        nodes, rows = levels.node, levels.dependence
+        flows, wide = carried & self.raw[rows], self.wide[rows]
+        false = carried & ~reduced & ~flows & (self.lists[rows, 0] != NONE) & ~wide
+        fits = np.zeros(len(self.profile.nodes), np.bool_)  # the nodes at which objects may become private
+        fits[nodes[false]] = True
+        fits[nodes[flows & wide]] = False  # which may be on any object
+        overwritten = np.flatnonzero(carried & self._war[rows] & fits[nodes])
+        exposed = overwritten[self._is_exposed(rows[overwritten], nodes[overwritten])]
+        fits[nodes[exposed[wide[exposed]]]] = False
+        false, flows = (np.flatnonzero(each & fits[nodes]) for each in (false, flows))
+        forbidden = np.unique(np.append(self.things(levels, flows), self.things(levels, exposed)))
+        things, objects = self.things(levels, false), self.lists[rows[false]]
+        kinds = np.append(self.profile.objects["kind"], ObjectKind.UNKNOWN)[
+            np.minimum(objects, len(self.profile.objects))
+        ]
+        private = ~np.isin(things, forbidden) & (kinds != ObjectKind.UNKNOWN)
+        removed = np.zeros(nodes.size, np.bool_)
+        removed[false] = (private | (objects == NONE)).all(axis=1)
+        return removed
+
+    def things(self, levels: Levels, rows: Indices) -> Indices:
+        """The objects in which the dependences of `rows` of levels happened: (rows, LISTED_OBJECTS).
+
+        node * objects + object, one number for what may be private at a level, or -1.
+        """
+        objects = self.lists[levels.dependence[rows]]
+        things: Indices = np.where(
+            objects == NONE, -1, levels.node[rows, np.newaxis] * len(self.profile.objects) + objects
+        )
+        return things
 
     def is_read_before_written(self, object_row: int, level: int) -> bool:
         """May a load at `level` read what its own iteration had not stored in an object (row)?"""
@@ -178,12 +195,13 @@ class Privates:
         first, last = np.searchsorted(objects, [object_row, object_row + 1])
         return bool(self._is_exposed(np.append(holders[first:last], np.flatnonzero(self.wide)), level).any())
 
-    def _is_exposed(self, dependences: Indices, level: int) -> Bools:
-        """Per dependence (row): does it have a load that reads, at `level`, what its own iteration had not stored?"""
-        levels, keys = self._exposed
-        start, end = np.searchsorted(levels, [level, level + 1])
-        exposed: Bools = np.isin(self._load[dependences], keys[start:end])
-        return exposed
+    def _is_exposed(self, dependences: Indices, levels: Indices | int) -> Bools:
+        """Elementwise: has a dependence a load that reads, at its level, what its own iteration had not stored?"""
+        keys, exposed = self._exposed
+        loads = self._load[dependences]
+        numbers = np.searchsorted(keys, loads)
+        known: Bools = np.append(keys, -2)[numbers] == loads
+        return known & np.isin(levels * keys.size + numbers, exposed)
 
 
 def _key(instruction: Rows, node: Rows) -> Indices:

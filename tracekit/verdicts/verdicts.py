@@ -13,19 +13,19 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from tracekit.containers.grouping import grouped
 from tracekit.contexts.nodes import LOOPS
 from tracekit.dependence.profile import DependenceProfile
 from tracekit.formats.events import NONE
-from tracekit.formats.image import OpFlag
-from tracekit.program.components import components
 from tracekit.program.loop_graph import Indices, LoopGraph
 from tracekit.verdicts.counters import Counters
-from tracekit.verdicts.levels import ANY_CALL, Levels, LevelView
+from tracekit.verdicts.levels import ANY_CALL, Levels
 from tracekit.verdicts.loop_facts import LoopFacts, Reason
+from tracekit.verdicts.removals import Removals
 from tracekit.verdicts.source_variables import SourceVariables
 from tracekit.verdicts.transformations import Privates, Transformation
+from tracekit.verdicts.whole_graph import Dependences, working_components
 
 if TYPE_CHECKING:
     from tracekit.program.program import Program
@@ -78,9 +78,18 @@ def judge(
 
     `facts`: the program's, if at hand; `windowed`: is the profile of a window on the trace?
     """
-    loops = np.flatnonzero(np.isin(profile.nodes["kind"], LOOPS))
-    bench = Judge(program, profile, facts, windowed)
-    return [bench.judge(node) for node in loops.tolist()]
+    return Judge(program, profile, facts, windowed).judge()
+
+
+_NOTHING: frozenset[int] = frozenset()
+
+
+class StaticBlockers(NamedTuple):
+    """What the program says of a loop, with what one of its contexts says of what it reads."""
+
+    blockers: tuple[Blocker, ...]  # sorted
+    rests_on: tuple[int, ...]  # as in Judgement
+    not_taken: tuple[int, ...]
 
 
 class Judge:
@@ -98,69 +107,63 @@ class Judge:
         self.privates = Privates(profile)
         self.source_variables = SourceVariables(program, profile.objects)
         self.counters = Counters(program, self.graphs, self.privates, self.source_variables)
-        self._pipelines: dict[tuple[int, bytes, bytes], bool] = {}
-        self._source, self._destination = (
-            profile.dependences[end].astype(np.int64) for end in ("source", "destination")
-        )
         self._loop, self._external = (profile.nodes[name].tolist() for name in ("loop", "external"))
-        self._is_exercised = (profile.nodes["most_iterations"] >= 2).tolist()
+        self._static = lru_cache(maxsize=None)(self._static_of)
+        self._blocker = lru_cache(maxsize=None)(Blocker)
 
-    def judge(self, node: int) -> Judgement:
-        """The verdict of one loop node."""
-        carried = self.levels.carried(node)
-        if not self._is_exercised[node]:
-            return Judgement(node, Verdict.NOT_EXERCISED, (), (), carried)
-        view, loop = self.levels.view(node), self._loop[node]
-        counter = self.counters.explained(loop, view)
-        transformations, left = self._transform(loop, view._replace(carried=view.carried & ~counter.dependences))
-        blockers, rests_on, not_taken = self._static_blockers(node, counter.loads)
-        if not blockers and not left.any():
-            transformations = self.source_variables.complete(loop, transformations)
-            verdict = Verdict.DOALL_WITH if transformations else Verdict.DOALL
-            return Judgement(node, verdict, transformations, (), carried, rests_on, not_taken)
-        blocked_by = (*self._dependence_blockers(view.dependences[left]), *sorted(blockers, key=_blocker_key))
-        verdict = Verdict.PIPELINE if self._is_pipeline(node) else Verdict.SEQUENTIAL
-        return Judgement(node, verdict, (), blocked_by, carried)
+    def judge(self) -> list[Judgement]:
+        """The judgement of every loop node, in the order of nodes."""
+        nodes = self.profile.nodes
+        is_loop = np.isin(nodes["kind"], LOOPS)
+        is_exercised = is_loop & (nodes["most_iterations"] >= 2)
+        exercised = np.flatnonzero(is_exercised).tolist()
+        removals = Removals(exercised, self.profile, self.levels, self.facts, self.privates, self.counters)
+        static = {node: self._static_blockers(node, removals.counting.get(node, _NOTHING)) for node in exercised}
+        dependences = self._dependence_blockers(np.flatnonzero(removals.left))
+        blocked = [node for node in exercised if static[node].blockers or node in dependences]
+        is_pipeline = dict(zip(blocked, self._are_pipelines(blocked)))
+        judgements = []
+        for node in np.flatnonzero(is_loop).tolist():
+            raw, war, waw = self.levels.carried_kinds[node]
+            carried = raw, war, waw
+            if not is_exercised[node]:
+                judgements.append(Judgement(node, Verdict.NOT_EXERCISED, (), (), carried))
+            elif node in is_pipeline:
+                verdict = Verdict.PIPELINE if is_pipeline[node] else Verdict.SEQUENTIAL
+                blocked_by = (*dependences.get(node, ()), *static[node].blockers)
+                judgements.append(Judgement(node, verdict, (), blocked_by, carried))
+            else:
+                steps = self.source_variables.complete(self._loop[node], sorted(removals.of(node)))
+                verdict = Verdict.DOALL_WITH if steps else Verdict.DOALL
+                rests_on, not_taken = static[node].rests_on, static[node].not_taken
+                judgements.append(Judgement(node, verdict, steps, (), carried, rests_on, not_taken))
+        return judgements
 
-    def _transform(self, loop: int, view: LevelView) -> tuple[tuple[Transformation, ...], npt.NDArray[np.bool_]]:
-        """The transformations for the loop, and which of the view's dependences are carried in spite of it."""
-        transformations = set(self.facts.reductions(loop))
-        if not view.carried.any():
-            return tuple(sorted(transformations)), view.carried
-        sources, destinations = self._source[view.dependences], self._destination[view.dependences]
-        reduced = self.facts.updates.reductions(sources, destinations) & view.carried
-        for row in np.flatnonzero(reduced):
-            operator = self.facts.updates.operator_of(sources[row])
-            objects = self.privates.objects(int(view.dependences[row]))
-            transformations |= {Transformation("reduction", NONE, object_row, operator) for object_row in objects}
-        removed, private = self.privates.find(view, reduced)
-        if private.size:
-            same = self._stores_the_same(loop, sources, destinations)
-            lists = self.privates.lists[view.dependences]
-            for object_row in private.tolist():
-                on_it = view.carried & ~reduced & (lists == object_row).any(axis=1)
-                kind = "same value" if same[on_it].all() else "private"
-                transformations.add(Transformation(kind, NONE, object_row, 0))
-        return tuple(sorted(transformations)), view.carried & ~reduced & ~removed
+    def _dependence_blockers(self, rows: Indices) -> dict[int, list[Blocker]]:
+        """Rows of the levels by node, as pairs of instructions in order."""
+        levels = self.levels
+        pairs, _ = grouped(levels.node[rows], levels.sources[rows], levels.destinations[rows])  # NONE comes last
+        blockers: dict[int, list[Blocker]] = {}
+        for node, source, destination in zip(*pairs.tolist()):
+            blockers.setdefault(node, []).append(self._blocker(Reason.DEPENDENCE, source, destination))
+        return blockers
 
-    def _stores_the_same(self, loop: int, sources: Indices, destinations: Indices) -> npt.NDArray[np.bool_]:
-        """Per dependence: does one store in the loop's own text only repeat itself, with a value from outside?"""
-        ops = np.minimum(sources, len(self.program.ops) - 1)
-        same: npt.NDArray[np.bool_] = (sources == destinations) & (
-            self.program.ops["flags"][ops] & OpFlag.SAME_VALUE != 0
-        )
-        return same & self.graphs.op_inside(ops, np.full(ops.size, loop, np.int64))
+    # -- apart from memory dependences -------------------------------------------------------------
 
-    def _static_blockers(
-        self, node: int, counting: frozenset[int]
-    ) -> tuple[list[Blocker], tuple[int, ...], tuple[int, ...]]:
+    def _static_blockers(self, node: int, counting: frozenset[int]) -> StaticBlockers:
         """What blocks a loop apart from memory dependences; the loads and calls, and exits, that did not.
 
         `counting`: loads of the loop's counter, of which it is known ahead what they return.
         """
-        loop, external = self._loop[node], self._external[node]
-        changing = self.levels.changing(node)
-        calls = self.facts.calls(loop) if ANY_CALL in changing else ()
+        loop, changing = self._loop[node], self.levels.changing(node)
+        relevant = self.facts.read(loop).intersection(changing)
+        return self._static(loop, self._external[node], counting, relevant, ANY_CALL in changing)
+
+    def _static_of(
+        self, loop: int, external: int, counting: frozenset[int], changing: frozenset[int], any_call: bool
+    ) -> StaticBlockers:
+        """The same; `changing`: of what the loop reads; `any_call`: so may what any call returns."""
+        calls = self.facts.calls(loop) if any_call else _NOTHING
         blockers: list[Blocker] = []
         rests_on: set[int] = set()
         not_taken = []
@@ -174,7 +177,9 @@ class Judge:
                 blockers.append(Blocker(reason, row, NONE))
         if external != NONE:
             blockers.append(Blocker(Reason.EXTERNAL, external, NONE))
-        return blockers, tuple(sorted(rests_on)), tuple(sorted(not_taken))
+        return StaticBlockers(
+            tuple(sorted(blockers, key=_blocker_key)), tuple(sorted(rests_on)), tuple(sorted(not_taken))
+        )
 
     def _never_left(self, exit_row: int) -> bool:
         """Does the run show that a loop was never left at an exit? A window may begin between what it counts."""
@@ -188,85 +193,34 @@ class Judge:
         np.add.at(counts, np.minimum(accesses["instruction"], counts.size - 1), accesses["count"].astype(np.int64))
         return lru_cache(maxsize=None)(lambda exit_row: self.facts.causes.never_taken(exit_row, counts))
 
-    def _dependence_blockers(self, rows: Indices) -> list[Blocker]:
-        """Dependences, rows of the profile's, as pairs of instructions in order."""
-        pairs = np.unique((self._source[rows] << 32 | self._destination[rows]).view(np.uint64))  # NONE comes last
-        ends = zip((pairs >> np.uint64(32)).tolist(), (pairs & np.uint64(0xFFFF_FFFF)).tolist())
-        return [Blocker(Reason.DEPENDENCE, source, destination) for source, destination in ends]
-
     # -- pipelines ---------------------------------------------------------------------------------
 
-    def _is_pipeline(self, node: int) -> bool:
-        """Are there two or more strongly connected components with memory accesses or calls?"""
-        loop = self._loop[node]
-        tails, heads = self.levels.ends(node)
-        edges = np.unique((tails - ANY_CALL) << 32 | (heads - ANY_CALL))
-        tied = self.tied_calls(node)
-        key = (loop, edges.tobytes(), tied.tobytes())
-        if key not in self._pipelines:
-            graph = self.graphs[loop]
-            whole = whole_graph(graph, (edges >> 32) + ANY_CALL, (edges & 0xFFFF_FFFF) + ANY_CALL, tied)
-            self._pipelines[key] = whole is not None and working_components(graph, whole) >= 2
-        return self._pipelines[key]
+    def _are_pipelines(self, nodes: list[int]) -> list[bool]:
+        """Have their loops two or more strongly connected components with memory accesses or calls?"""
+        levels = self.levels
+        chosen = np.zeros(len(self.profile.nodes), np.bool_)
+        chosen[nodes] = True
+        rows = chosen[levels.node]
+        (of, tails, heads), _ = grouped(levels.node[rows], levels.tails[rows], levels.heads[rows])
+        first = np.searchsorted(of, np.arange(len(chosen) + 1)).tolist()
+        numbers: dict[tuple[int, bytes, bytes, bytes], int] = {}
+        graphs: list[tuple[LoopGraph, Dependences]] = []
+        number_of = []
+        for node in nodes:  # contexts of a loop share most graphs
+            edges = slice(first[node], first[node + 1])
+            found = Dependences(tails[edges], heads[edges], self.tied_calls(node))
+            number = numbers.setdefault((self._loop[node], *(part.tobytes() for part in found)), len(numbers))
+            if number == len(graphs):
+                graphs.append((self.graphs[self._loop[node]], found))
+            number_of.append(number)
+        counts = working_components(graphs)
+        return [counts[number] >= 2 for number in number_of]
 
     def tied_calls(self, node: int) -> Indices:
         """The calls of the loop whose unseen effects keep their order."""
         if self._external[node] == NONE:
             return np.zeros(0, np.int64)
         return self.graphs[self._loop[node]].unseen_calls
-
-
-class WholeGraph(NamedTuple):
-    """A loop's graph with its memory dependences: nodes by position in ``LoopGraph.nodes``, then helpers."""
-
-    tails: Indices
-    heads: Indices
-    labels: Indices  # per node the strongly connected component; a component's successors have smaller numbers
-    some_call: int  # the helper that stands for "some call": it is in the component of all calls, if it has edges
-
-
-def whole_graph(graph: LoopGraph, tails: Indices, heads: Indices, tied: Indices) -> WholeGraph | None:
-    """Add the memory dependences `tails` -> `heads`; None if one of them can be placed nowhere."""
-    if not graph.calls.size and ((tails == ANY_CALL) | (heads == ANY_CALL)).any():
-        return None  # an access of this loop that the graph cannot place
-    some_call, may_go_on = graph.nodes.size, graph.nodes.size + 1
-    everything = np.arange(graph.nodes.size)
-    calls = np.searchsorted(graph.nodes, graph.calls)
-    edges = [
-        (graph.tails, graph.heads),
-        # Every node of the next iteration waits for the decision not to leave.
-        (graph.exits, np.full(graph.exits.size, may_go_on)),
-        (np.full(everything.size, may_go_on), everything),
-        _place(graph, tails, heads, some_call),
-    ]
-    if ((tails == ANY_CALL) | (heads == ANY_CALL)).any():
-        edges += _both_ways(some_call, calls)
-    # What unseen effects do to each other is unknown: they stay together, in order.
-    edges += _both_ways(graph.nodes.size + 2, np.searchsorted(graph.nodes, tied))
-    all_tails = np.concatenate([tail for tail, _ in edges])
-    all_heads = np.concatenate([head for _, head in edges])
-    labels = components(graph.nodes.size + 3, all_tails, all_heads)
-    return WholeGraph(all_tails, all_heads, labels, some_call)
-
-
-def working_components(graph: LoopGraph, whole: WholeGraph) -> int:
-    """How many strongly connected components contain a memory access or a call."""
-    return int(np.unique(whole.labels[: graph.nodes.size][graph.works]).size)
-
-
-def _place(graph: LoopGraph, tails: Indices, heads: Indices, some_call: int) -> tuple[Indices, Indices]:
-    """Node numbers -> positions in the graph."""
-
-    def place(ends: Indices) -> Indices:
-        return np.where(ends == ANY_CALL, some_call, np.searchsorted(graph.nodes, ends))
-
-    return place(tails), place(heads)
-
-
-def _both_ways(hub: int, spokes: Indices) -> list[tuple[Indices, Indices]]:
-    """Edges that put all spokes into one component."""
-    centre = np.full(spokes.size, hub)
-    return [(centre, spokes), (spokes, centre)]
 
 
 _REASON_RANK = {reason: rank for rank, reason in enumerate(Reason)}
