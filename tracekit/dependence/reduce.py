@@ -54,7 +54,7 @@ class Part(NamedTuple):
 
 
 def part_of(state: State) -> Part:
-    """What a worker found, when it is done; its tables alone are kept, not the memory that they rest on."""
+    """What a worker found, when it is done: views of its tables."""
     settle_all(state.relations)
     count_all(state.relations, int(state.relations.levels.control[USED]))
     noted = state.shared
@@ -65,6 +65,13 @@ def reduce_states(states: Sequence[State]) -> Findings:
     """What the states of all workers come to; of a single one the rows stay in the order in which it made them."""
     parts = [part_of(state) for state in states]
     return settled(parts[0] if len(parts) == 1 else unite_parts(parts))
+
+
+def kept_part(state: State) -> Part:
+    """What a worker found, when it is done; its tables alone are kept, not the memory that they rest on."""
+    findings, *noted = part_of(state)
+    kept: dict[str, Any] = {name: rows.copy() for name, rows in vars(findings).items() if isinstance(rows, np.ndarray)}
+    return Part(replace(findings, **kept), *(rows.copy() for rows in noted))
 
 
 def join_parts(first: Part, then: Part) -> Part:
@@ -131,13 +138,13 @@ def _of(state: State) -> Findings:
     words = int(state.memory.control[PAGES]) * WORDS
     loads = int(state.readers.control[USED]) - first_entry(state.readers)
     return Findings(
-        used_rows(relations.accesses).copy(),
-        used_rows(relations.dependences).copy(),
-        used_rows(relations.levels).copy(),
+        used_rows(relations.accesses),
+        used_rows(relations.dependences),
+        used_rows(relations.levels),
         _counted(relations.distances),
-        used_rows(relations.exposed).copy(),
-        used_rows(relations.objects).copy(),
-        used_rows(state.identities).copy(),
+        used_rows(relations.exposed),
+        used_rows(relations.objects),
+        used_rows(state.identities),
         words * (state.memory.rows.itemsize + 1) + loads * state.readers.rows.itemsize,
     )
 
@@ -199,7 +206,7 @@ def _add_levels(levels: Rows, at: Indices, rows: Rows) -> None:
 
 def _noted(notes: Arena) -> Rows:
     """What a worker noted."""
-    rows: Rows = notes.rows[1 : notes.control[USED]].copy()
+    rows: Rows = notes.rows[1 : notes.control[USED]]
     return rows
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ from tracekit.dependence.kernels.final_stores import FinalStores
 from tracekit.dependence.kernels.load_history import LoadHistory
 from tracekit.dependence.kernels.open_stores import KEPT_LEVEL, OPEN_STORE, STAND, OpenStores
 from tracekit.dependence.pilot import Pilot, PilotState
-from tracekit.dependence.reduce import Findings, join_parts, part_of, settled
+from tracekit.dependence.reduce import Findings, join_parts, kept_part, part_of, settled
 from tracekit.dependence.state import MOST_ACCESSES, empty_state
 from tracekit.modules.contract import Module
 from tracekit.program.program import Program
@@ -141,12 +142,17 @@ class Seams:
 
     def __init__(self, program: Program, detail: Detail) -> None:
         self.detail = detail
-        self._state = empty_state(program)
+        self._program = program
         self._idle = empty_stream(0, 1)
         self.parts = Stack(join_parts)
         self._count = 0
         self._marks = 0
         self._left: Left | None = None
+
+    @cached_property
+    def _state(self) -> State:
+        """What lies between segments, made with the first of them."""
+        return empty_state(self._program)
 
     def add(self, state: State, began: Mapping[int, Stream], ended: Mapping[int, Stream]) -> None:
         """Take in the next segment when it is over; `began`, `ended`: its streams' levels then."""
@@ -159,7 +165,7 @@ class Seams:
         if self._left is not None:
             self._lay_over(*self._left)
         self._find(state.open, began, accesses, identities)
-        self.parts.push(part_of(state))
+        self.parts.push(kept_part(state))
         self._count += 1
         # Nothing needs the loads of the last segment, so they are laid over the others' when there is a next one.
         self._left = Left(state.memory, state.readers, accesses) if self.detail.war else None

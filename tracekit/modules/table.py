@@ -21,11 +21,18 @@ class Table(Sequence[Any]):
 
     @abstractmethod
     def heaviest(self, limit: int) -> list[Json]:
-        """The `limit` rows with the greatest ``count`` (0: all), the greatest first, of equal ones in their order."""
+        """The `limit` rows with the greatest weight (0: all), the greatest first, of equal ones in their order.
 
-    @abstractmethod
+        What a row's weight is, ``count`` or another column, is the table's.
+        """
+
+    def column(self, name: str) -> list[Any]:
+        """The values of all rows in one column."""
+        return [row[name] for row in self.rows()]
+
     def json_parts(self, dump: Callable[[Any], str]) -> Iterator[str]:
         """The JSON of all rows as `dump` writes each, one on a line, in parts of ROWS rows between which `,` is due."""
+        return joined_rows(self.rows(), dump, {})
 
     def __getitem__(self, index: Any) -> Any:
         return self.rows()[index]
@@ -39,11 +46,40 @@ class Table(Sequence[Any]):
     __hash__ = None  # type: ignore[assignment]  # as a list
 
 
-def heaviest(rows: Sequence[Mapping[str, Any]], limit: int) -> list[Any]:
-    """As :meth:`Table.heaviest`, of a list as well."""
+def heaviest(rows: Sequence[Mapping[str, Any]], limit: int, weight: str = "count") -> list[Any]:
+    """As :meth:`Table.heaviest`, of a list as well; its weight is the column `weight`."""
     if isinstance(rows, Table):
         return rows.heaviest(limit)
-    return sorted(rows, key=lambda row: -row["count"])[: limit or None]
+    return sorted(rows, key=lambda row: -row[weight])[: limit or None]
+
+
+def column(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    """As :meth:`Table.column`, of a list as well."""
+    return rows.column(name) if isinstance(rows, Table) else [row[name] for row in rows]
+
+
+def joined_rows(rows: Sequence[Any], dump: Callable[[Any], str], known: dict[int, str]) -> Iterator[str]:
+    """The JSON of rows as :meth:`Table.json_parts`; `known`: texts of objects by their identity, which it fills."""
+    for first in range(0, len(rows), ROWS):
+        yield ",\n".join([_row_json(row, dump, known) for row in rows[first : first + ROWS]])
+
+
+def _row_json(row: Any, dump: Callable[[Any], str], known: dict[int, str]) -> str:
+    """A row's JSON. Rows share instructions, contexts, levels: the text of each object is kept by its identity."""
+    if not isinstance(row, dict):
+        return dump(row)
+    parts = []
+    for key, value in row.items():
+        if isinstance(value, (dict, list)):
+            text = known.get(id(value))
+            if text is None:
+                text = known[id(value)] = dump(value)
+        elif type(value) is int:
+            text = str(value)
+        else:
+            text = dump(value)
+        parts.append(f'"{key}": {text}')
+    return "{" + ", ".join(parts) + "}"
 
 
 def with_rows(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tracekit.modules.table import ROWS, Table
+from tracekit.modules.table import Table, joined_rows
 from tracekit.profiles.gc_paused import gc_paused
 
 Json = Mapping[str, Any]
@@ -51,34 +51,11 @@ def _report_json(report: Json) -> Iterator[str]:
 
 def _rows_json(rows: Sequence[Any], known: dict[int, str]) -> Iterator[str]:
     separator = "[\n"
-    for part in rows.json_parts(_dump) if isinstance(rows, Table) else _joined_rows(rows, known):
+    for part in rows.json_parts(_dump) if isinstance(rows, Table) else joined_rows(rows, _dump, known):
         yield separator
         yield part
         separator = ",\n"
     yield "\n]"
-
-
-def _joined_rows(rows: Sequence[Any], known: dict[int, str]) -> Iterator[str]:
-    for first in range(0, len(rows), ROWS):
-        yield ",\n".join([_row_json(row, known) for row in rows[first : first + ROWS]])
-
-
-def _row_json(row: Any, known: dict[int, str]) -> str:
-    """A row's JSON. Rows share instructions, contexts, levels: the text of each object is kept by its identity."""
-    if not isinstance(row, dict):
-        return _dump(row)
-    parts = []
-    for key, value in row.items():
-        if isinstance(value, (dict, list)):
-            text = known.get(id(value))
-            if text is None:
-                text = known[id(value)] = _dump(value)
-        elif type(value) is int:
-            text = str(value)
-        else:
-            text = _dump(value)
-        parts.append(f'"{key}": {text}')
-    return "{" + ", ".join(parts) + "}"
 
 
 def _plain(value: Any) -> Any:

@@ -8,7 +8,7 @@ from textwrap import wrap
 from typing import Any
 
 from tracekit.counted import counted
-from tracekit.modules.table import heaviest
+from tracekit.modules.table import column, heaviest
 from tracekit.render.names import variable_name
 from tracekit.render.places import instruction_text, loop_text, loops_told_apart, place_text, without_folder
 from tracekit.render.text import Json, Style, more, table, traces_text
@@ -52,10 +52,11 @@ UNSEEN = unseen_lines(threads=False)
 def dependence_text(report: Json, facts: Mapping[str, int], limit: int, style: Style) -> str:
     """All sections, each at most `limit` rows (0: all)."""
     result = report["result"]
-    loops = loops_told_apart(sorted(result["loops"], key=lambda row: -row["accesses"]))
+    loops = result["loops"]
+    hottest = loops_told_apart(heaviest(loops, limit, "accesses"), column(loops, "loop"))
     between = result.get("between_threads", ())
     listed = [heaviest(rows, limit) for rows in (result["dependences"], between)]
-    shown, folder = without_folder([loops[: limit or None], *listed], report)
+    shown, folder = without_folder([hottest, *listed], report)
     lines = [f"{report['module']}, {traces_text(report)}" + (f", files below {folder}" if folder else ""), ""]
     lines += [*_loops(shown[0], facts.get("accesses", 0), len(loops), style), ""]
     lines += [*_dependences(shown[1], report["options"], len(result["dependences"]), style), ""]

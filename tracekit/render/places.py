@@ -163,15 +163,16 @@ def loop_text(loop: Json) -> str:
     return f"{place_text(loop)}{nested} {loop['function']}"
 
 
-def loops_told_apart(rows: Iterable[Json]) -> list[Json]:
+def loops_told_apart(rows: Iterable[Json], loops: Iterable[Json] | None = None) -> list[Json]:
     """Rows with a ``loop``; where two loops at one place are nested, :func:`loop_text` gives their depths.
 
-    Clang makes two of a loop that is continued in several ways, and a macro may hold several.
+    Clang makes two of a loop that is continued in several ways, and a macro may hold several. `loops`: of all rows, if
+    these are some of them.
     """
     rows = list(rows)
     depths: defaultdict[Any, set[int]] = defaultdict(set)
-    for row in rows:
-        depths[_look(row["loop"])].add(row["loop"].get("depth", 0))
+    for loop in (row["loop"] for row in rows) if loops is None else loops:
+        depths[_look(loop)].add(loop.get("depth", 0))
     return [
         {**row, "loop": {**row["loop"], "alike": True}} if len(depths[_look(row["loop"])]) > 1 else row for row in rows
     ]

@@ -21,6 +21,7 @@ from tracekit.dependence.rows import (
     place_key,
     without_repetitions,
 )
+from tracekit.modules.table import Table
 from tracekit.verdicts.loop_facts import Reason
 from tracekit.verdicts.names import VerdictNames
 from tracekit.verdicts.verdicts import PARALLEL, Blocker, Judgement, Verdict
@@ -44,16 +45,22 @@ class LoopReport(DependenceReport):
 
     # -- loops -------------------------------------------------------------------------------------
 
-    def loops(self) -> list[Json]:
+    def loops(self) -> LoopTable:
         """One row for each loop in a context (camp) or loop (lamp), by source location."""
+        return LoopTable(self)
+
+    def loop_groups(self) -> list[list[Judgement]]:
+        """For each of these rows the judgements that it shows, in order."""
+        loops = self.profile.nodes["loop"].tolist()
         merged: dict[RowKey, list[Judgement]] = {}
         for judgement in self.judgements:
-            loop = self.names.loop(int(self.profile.nodes["loop"][judgement.node]))
+            loop = self.names.loop(loops[judgement.node])
             context = context_key(self.names.context(judgement.node))[:2] if self.contexts else ()
             merged.setdefault((loop_key(loop), context), []).append(judgement)
-        return [self._loop_row(merged[key]) for key in sorted(merged)]
+        return [merged[key] for key in sorted(merged)]
 
-    def _loop_row(self, judgements: list[Judgement]) -> Json:
+    def loop_row(self, judgements: list[Judgement]) -> Json:
+        """The row that shows judgements of one loop."""
         nodes = self.profile.nodes[[judgement.node for judgement in judgements]]
         verdict = max((judgement.verdict for judgement in judgements), key=lambda verdict: verdict.rank)
         raw, war, waw = (sum(judgement.carried[kind] for judgement in judgements) for kind in range(3))
@@ -109,3 +116,32 @@ class LoopReport(DependenceReport):
 
 
 _REASON_RANK = {reason: rank for rank, reason in enumerate(Reason)}
+
+
+class LoopTable(Table):
+    """The loops of a report, made when they are looked at; their weight is ``accesses``."""
+
+    def __init__(self, report: LoopReport) -> None:
+        self._report = report
+        self._groups = report.loop_groups()
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def rows(self) -> list[Json]:
+        """See :class:`Table`."""
+        return [self._report.loop_row(group) for group in self._groups]
+
+    def heaviest(self, limit: int) -> list[Json]:
+        """See :class:`Table`."""
+        accesses = self._report.profile.nodes["accesses"].tolist()
+        weights = [sum(accesses[judgement.node] for judgement in group) for group in self._groups]
+        hottest = sorted(range(len(weights)), key=lambda number: -weights[number])[: limit or None]
+        return [self._report.loop_row(self._groups[number]) for number in hottest]
+
+    def column(self, name: str) -> list[Any]:
+        """See :class:`Table`; of ``loop`` without the rows."""
+        if name != "loop":
+            return super().column(name)
+        loops, names = self._report.profile.nodes["loop"].tolist(), self._report.names
+        return [names.loop(loops[group[0].node]) for group in self._groups]
