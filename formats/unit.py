@@ -74,7 +74,7 @@ class Unit:
             raise _damaged("they do not describe one unit")
         for table in tables.values():
             table.flags.writeable = False
-        return cls(tables, hashlib.blake2b(_hashed(data, count), digest_size=8).hexdigest())
+        return cls(tables, _hash(data, count))
 
     @staticmethod
     def build(tables: Mapping[str, Rows]) -> bytes:
@@ -108,17 +108,21 @@ class Unit:
         return data[offset : data.index(b"\0", offset)].decode("utf-8", "replace")
 
 
-def _hashed(data: bytes, count: int) -> bytes:
-    """What the hash of a unit of `count` tables is over; equal for one build in two folders."""
+def _hash(data: bytes, count: int) -> str:
+    """The hash of a unit of `count` tables; equal for one build in two folders."""
+    hashed = hashlib.blake2b(digest_size=8)
     directory = np.frombuffer(data, _DIRECTORY, count, HEADER.size)
     rows = np.flatnonzero(directory["id"] == _NAMES.index("folder"))
     if not len(rows):
-        return data
+        hashed.update(data)
+        return hashed.hexdigest()
     at = HEADER.size + _DIRECTORY.itemsize * int(rows[0])
-    hashed = bytearray(data[: int(directory["offset"][rows[0]])])
-    hashed[_SIZE] = bytes(8)
-    hashed[at : at + _DIRECTORY.itemsize] = bytes(_DIRECTORY.itemsize)
-    return bytes(hashed)
+    front = bytearray(data[: HEADER.size + _DIRECTORY.itemsize * count])
+    front[_SIZE] = bytes(8)
+    front[at : at + _DIRECTORY.itemsize] = bytes(_DIRECTORY.itemsize)
+    hashed.update(front)
+    hashed.update(memoryview(data)[len(front) : int(directory["offset"][rows[0]])])
+    return hashed.hexdigest()
 
 
 def _table(data: bytes, name: str, row: Any) -> Rows:
@@ -128,7 +132,7 @@ def _table(data: bytes, name: str, row: Any) -> Rows:
     if row_bytes < dtype.itemsize or offset % 8 or offset > len(data) or rows > (len(data) - offset) // row_bytes:
         raise _damaged(f"table {name} lies outside")
     if row_bytes == dtype.itemsize:
-        return np.frombuffer(data, dtype, rows, offset).copy() if rows else np.empty(0, dtype)
+        return np.frombuffer(data, dtype, rows, offset) if rows else np.empty(0, dtype)
     known = np.frombuffer(data, np.uint8, rows * row_bytes, offset).reshape(rows, row_bytes)[:, : dtype.itemsize]
     return np.ascontiguousarray(known).view(dtype).reshape(rows)
 

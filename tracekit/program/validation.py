@@ -113,48 +113,48 @@ def _check_loops(blocks: Rows, loops: Rows, owner: Mapping[str, NDArray[np.uint3
 
 def _check_paths(tables: Mapping[str, Rows], owner: Mapping[str, NDArray[np.uint32]]) -> None:
     paths, blocks = tables["paths"], tables["blocks"]
-    _require(bool(np.all(paths["blocks"] > 0)), "a path has no block")
-    members = tables["path_blocks"]["block"][runs(paths["first"], paths["blocks"])]
-    path_owner = np.repeat(owner["paths"], paths["blocks"])
-    _require(bool(np.all(blocks["function"][members] == path_owner)), "a path has another function's block")
-    flags = blocks["flags"][members]
-    ends = np.cumsum(paths["blocks"].astype(np.int64))
-    inner = np.ones(len(members), np.bool_)
-    inner[ends - paths["blocks"]] = False
-    starts = int(BlockFlag.ENTRY | BlockFlag.LANDING)
-    _require(not bool(np.any(flags[inner] & starts)), "a path enters its function or lands on its way")
-    inner[:] = True
-    inner[ends - 1] = False
-    _require(not bool(np.any(flags[inner] & int(BlockFlag.RETURNS | BlockFlag.TAIL_CALL))), "a path returns on its way")
+    counts = paths["blocks"].astype(np.int64)
+    _require(bool(np.all(counts > 0)), "a path has no block")
+    members = tables["path_blocks"]["block"][runs(paths["first"], counts)]
+    owns = np.ascontiguousarray(blocks["function"])[members] == np.repeat(owner["paths"], counts)
+    _require(bool(np.all(owns)), "a path has another function's block")
+    flags = np.ascontiguousarray(blocks["flags"])
+    ends = np.cumsum(counts)
+    firsts, lasts = members[ends - counts], members[ends - 1]
+    at_first = flags & int(BlockFlag.ENTRY | BlockFlag.LANDING) != 0
+    once = np.count_nonzero(at_first[members]) == np.count_nonzero(at_first[firsts])
+    _require(once, "a path enters its function or lands on its way")
+    at_last = flags & int(BlockFlag.RETURNS | BlockFlag.TAIL_CALL) != 0
+    once = np.count_nonzero(at_last[members]) == np.count_nonzero(at_last[lasts])
+    _require(once, "a path returns on its way")
     before = np.concatenate([[0], np.cumsum(op_words(tables["ops"]))])
     first = blocks["first_op"].astype(np.int64)
     block_words = before[first + blocks["ops"]] - before[first]
-    after = np.concatenate([[0], np.cumsum(block_words[members])])
-    words = after[ends] - after[ends - paths["blocks"]]
+    words = np.add.reduceat(block_words[members], ends - counts) if len(ends) else ends
     run = paths["flags"] & PathFlag.RUN != 0
     _require(bool(np.all(np.where(run, 1, words) == paths["words"])), "a path's words are not those of its operations")
     alone = run & (paths["flags"] & PathFlag.GROUND_TRUTH == 0)
     _require(not bool(np.any(words[alone])), "an operation of a run records words")
-    _check_runs(tables, members, np.repeat(run, paths["blocks"]), ends - paths["blocks"])
+    _check_runs(tables, members[np.repeat(run, counts)], counts[run])
 
 
-def _check_runs(tables: Mapping[str, Rows], members: Rows, in_run: Bools, starts: NDArray[np.int64]) -> None:
-    """A run is one whole iteration of a loop, from its header on; `members`: the blocks of all paths."""
+def _check_runs(tables: Mapping[str, Rows], members: Rows, counts: NDArray[np.int64]) -> None:
+    """A run is one whole iteration of a loop, from its header on; `members`: the blocks of all, `counts` of each."""
     blocks, loops = tables["blocks"], tables["loops"]
+    starts = np.cumsum(counts) - counts
     first = np.zeros(len(members), np.bool_)
     first[starts] = True
     loop = blocks["loop"][members]
-    of_first = np.repeat(loop[starts], tables["paths"]["blocks"])
-    _require(not bool(np.any(in_run & ((loop == NONE) | (loop != of_first)))), "a run leaves its loop")
+    inside = (loop != NONE) & (loop == np.repeat(loop[starts], counts))
+    _require(bool(np.all(inside)), "a run leaves its loop")
     heads = blocks["flags"][members] & BlockFlag.LOOP_HEADER != 0
-    _require(not bool(np.any(in_run & (heads != first))), "a run is not one iteration of its loop")
-    chosen = in_run & first
-    headed = loops["header"][loop[chosen]] == members[chosen]
+    _require(bool(np.all(heads == first)), "a run is not one iteration of its loop")
+    headed = loops["header"][loop[starts]] == members[starts]
     _require(bool(np.all(headed)), "a run does not begin at its loop's header")
     apart = int(BlockFlag.ENTRY | BlockFlag.LANDING | BlockFlag.RETURNS | BlockFlag.TAIL_CALL)
     calls = (blocks["call"][members] != NONE) | (blocks["continues"][members] != NONE)
     calls |= blocks["flags"][members] & apart != 0
-    _require(not bool(np.any(in_run & calls)), "a run enters or leaves its function")
+    _require(not bool(np.any(calls)), "a run enters or leaves its function")
 
 
 def _check_ops(tables: Mapping[str, Rows], owner: Mapping[str, NDArray[np.uint32]]) -> None:
