@@ -29,6 +29,7 @@ class ContextNames:
         self.instruction = lru_cache(maxsize=None)(self._instruction)
         self.loop = lru_cache(maxsize=None)(program.loop)
         self.context = lru_cache(maxsize=None)(self._context)
+        self._column = lru_cache(maxsize=None)(self._columns)
         self._paths: dict[int, tuple[str, tuple[str, ...]]] = {}
 
     def _instruction(self, op: int) -> Json:
@@ -55,31 +56,36 @@ class ContextNames:
 
     def _context(self, node: int) -> Json:
         root, path = self._root_and_path(node)
-        camp_id = int(self.nodes["camp_id"][node])
+        camp_id = self._column("camp_id")[node]
         return {"id": camp_id if camp_id >= 0 else None, "root": root, "path": list(path)}
 
     def _root_and_path(self, node: int) -> tuple[str, tuple[str, ...]]:
         """The root's name, and the steps from it; a tree may be deeper than Python's stack."""
-        parents = self.nodes["parent"]
+        parents = self._column("parent")
         below: list[int] = []
         while node not in self._paths and parents[node] != NONE:
             below.append(node)
-            node = int(parents[node])
+            node = parents[node]
         if node not in self._paths:
-            root = int(self.nodes["function"][node])
+            root = self._column("function")[node]
             self._paths[node] = ("" if root == NONE else self.program.function_name(root), ())
         found = self._paths[node]
         for node in reversed(below):
-            found = self._paths[node] = (found[0], (*found[1], self._step(self.nodes[node])))
+            found = self._paths[node] = (found[0], (*found[1], self._step(node)))
         return found
 
-    def _step(self, row: Any) -> str:
-        kind = row["kind"]
+    def _step(self, node: int) -> str:
+        kind = self._column("kind")[node]
         if kind in _CALLS:
-            return self.call_name(int(row["call"]))
+            return self.call_name(self._column("call")[node])
         if kind == _RECURSION:
-            return f"recursion {self.call_name(int(row['call']))}"
-        return f"loop {self.loop_name(int(row['loop']))}"
+            return f"recursion {self.call_name(self._column('call')[node])}"
+        return f"loop {self.loop_name(self._column('loop')[node])}"
+
+    def _columns(self, name: str) -> list[int]:
+        """A column of the nodes as numbers of Python's, which are found ten times as fast."""
+        values: list[int] = self.nodes[name].tolist()
+        return values
 
 
 # Plain numbers: Python 3.11 takes a microsecond to find a member of an enumeration.

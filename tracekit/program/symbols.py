@@ -227,9 +227,9 @@ class Symbols:
         places_of: dict[tuple[Any, ...], dict[tuple[Any, ...], dict[str, Any]]] = {}
         for loop in known[locations["inlined_at"][rows[known]] != NONE].tolist():
             shown = self._loop(loop)
-            chain = self._inlined_at(int(rows[loop]), shown["function"])
+            chain = self._inlined_at(int(rows[loop]), shown["function"]) if is_system(shown["file"]) else []
             user = next((place for place in chain if not is_system(place["file"])), None)
-            if user is not None and is_system(shown["file"]):
+            if user is not None:
                 key = (user["file"], user["line"], user["column"], user["function"])
                 places_of.setdefault(tuple(shown.values()), {})[key] = user
         return {loop: [places[key] for key in sorted(places)] for loop, places in places_of.items()}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tracekit.contexts.names import Json
@@ -68,6 +68,7 @@ class Advice:
         for judgement in judgements:
             self._by_loop.setdefault(loop_key(self._source_loop(judgement)), []).append(judgement)
         self._stages_by_node: dict[int, list[Stage]] = {}
+        self._source_text = lru_cache(maxsize=None)(self._source_text_of)  # contexts of a loop share most obstacles
 
     def _source_loop(self, judgement: Judgement) -> Json:
         """The loop as it stands in the source, wherever its function was inlined."""
@@ -131,7 +132,7 @@ class Advice:
         exercised = [each for each in judgements if each.verdict is not Verdict.NOT_EXERCISED]
         loop = int(self.profile.nodes["loop"][judgements[0].node])
         accesses = self._accesses(judgements)
-        groups: dict[str, list[Judgement]] = {}
+        groups: dict[tuple[Any, ...], list[Judgement]] = {}
         for judgement in exercised:
             groups.setdefault(self._signature(judgement), []).append(judgement)
         ordered = sorted(groups.values(), key=lambda group: (-self._accesses(group), self._context_key(group)))
@@ -168,11 +169,15 @@ class Advice:
         }
         return {**shown, "called_at": [places[key] for key in sorted(places)]} if places else shown
 
-    def _signature(self, judgement: Judgement) -> str:
+    def _signature(self, judgement: Judgement) -> tuple[Any, ...]:
         """Contexts with the same are one case: also copies of a loop that inlining made."""
         transformations = [self.names.transformation(step) for step in judgement.transformations]
-        blockers = [self.names.blocker(each) for each in judgement.blocked_by]
-        return repr((self._verdict(judgement), as_in_source(transformations), as_in_source(blockers)))
+        blockers = tuple(map(self._source_text, judgement.blocked_by))
+        return self._verdict(judgement), repr(as_in_source(transformations)), blockers
+
+    def _source_text_of(self, blocker: Blocker) -> str:
+        """The same for the copies that inlining made of an obstacle."""
+        return repr(as_in_source(self.names.blocker(blocker)))
 
     def _context_key(self, group: Sequence[Judgement]) -> tuple[Any, ...]:
         return min((context["root"], tuple(context["path"])) for context in self._contexts(group))
@@ -280,8 +285,7 @@ class Advice:
         copies: dict[str, list[PlacedBlocker]] = {}
         for judgement in group:
             for blocker in judgement.blocked_by:
-                shown = repr(as_in_source(self.names.blocker(blocker)))
-                copies.setdefault(shown, []).append(PlacedBlocker(blocker, judgement.node))
+                copies.setdefault(self._source_text(blocker), []).append(PlacedBlocker(blocker, judgement.node))
         rows = []
         for placed in copies.values():
             blocker = placed[0].blocker

@@ -71,9 +71,9 @@ class Evidence:
         """
         rows, executions, least, greatest = self._carried(placed)
         dependences = self.profile.dependences[rows]
-        kinds = sorted({int(kind) for kind in dependences["kind"]})
+        kinds = sorted(set(dependences["kind"].tolist()))
         objects = self._objects(rows)
-        pairs = sorted({(int(row["source_node"]), int(row["destination_node"])) for row in dependences})
+        pairs = sorted(set(zip(dependences["source_node"].tolist(), dependences["destination_node"].tolist())))
         shown = [[self.names.context(node) for node in pair] for pair in pairs[:LISTED_CONTEXTS]]
         nodes_of: dict[Blocker, list[int]] = {}
         for blocker, node in placed:
