@@ -38,6 +38,16 @@ def test_text() -> None:
     assert "1 more site" in as_text(report(site(3, 2, 100), site(5, 3, 1200)), {}, 1, Style(False))
 
 
+def test_sites_of_one_recursion_are_told_apart() -> None:
+    within, other = site(3, 2, 100), site(3, 1, 50)
+    within["object"]["callers"], other["object"]["callers"] = ["visit:4:2", "grow:9:1"], ["visit:4:2"]
+    text = as_text(report(within, other), {}, 30, Style(False))
+    assert [line.split("  ")[-1] for line in text.splitlines() if "heap" in line] == [
+        "main > main:7:5 > visit:4:2 > grow:9:1",
+        "main > main:7:5 > visit:4:2",
+    ]
+
+
 def test_page(tmp_path: Path) -> None:
     page = page_of(tmp_path, Profile(report(site(3, 2, 100), site(5, 3, 1200)), {}, True))
     assert "Heap blocks, most bytes first" in page

@@ -39,6 +39,6 @@ def memprof_text(report: Json, facts: Mapping[str, int], limit: int, style: Styl
 
 
 def made_in(made: Json) -> str:
-    """The context of an object in words."""
+    """The context of an object in words; inside a recursion, which is one context, with the innermost calls."""
     context = made.get("context")
-    return " > ".join([context["root"], *context["path"]]) if context else ""
+    return " > ".join([context["root"], *context["path"], *made.get("callers", ())]) if context else ""
