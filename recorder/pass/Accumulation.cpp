@@ -120,16 +120,20 @@ bool Accumulation::take(Instruction &I, Value *From) {
     Values.insert(Phi);
     return isRoot(Phi) || Phi->getParent() != header();
   }
+  if (isa<BranchInst>(I) || (isTest(I) && (match(&I, m_LogicalAnd()) || match(&I, m_LogicalOr()))))
+    return Decisions.insert(isa<BranchInst>(I) ? From : &I), true;
+  if (isTest(I) && match(&I, m_Not(m_Value())))
+    return Decisions.insert(&I), true;
   if (auto *Select = dyn_cast<SelectInst>(&I))
     return takeSelect(*Select, From);
   if (auto *Compare = dyn_cast<CmpInst>(&I)) {
     if (isa<ICmpInst>(Compare) && Compare->getPredicate() == CmpInst::ICMP_NE &&
-        match(Compare->getOperand(1), m_Zero()))
+        match(Compare->getOperand(1), m_Zero()) && !isTest(I))
       return TestsTruth = Values.insert(Compare) || TestsTruth;
-    return Compare->isRelational() && (Comparisons.insert(Compare), true);
+    return Comparisons.insert(Compare), true;
   }
   if (auto *Cast = dyn_cast<CastInst>(&I))
-    return takeCast(*Cast);
+    return isTest(I) ? (Decisions.insert(Cast), true) : takeCast(*Cast);
   if (auto *Store = dyn_cast<StoreInst>(&I))
     return Store->getValueOperand() == From && takeStore(*Store);
   StringRef Applied = associativeOperator(I, From);
@@ -157,6 +161,14 @@ bool Accumulation::takeCast(CastInst &Cast) {
   IsTruth |= ToTruth && !Of->isIntegerTy(1);
   Values.insert(&Cast);
   return true;
+}
+
+/// Whether a truth value decides something: what is done with it then is no accumulation.
+bool Accumulation::isTest(const Instruction &I) const {
+  return I.getType()->isIntegerTy(1) && any_of(I.users(), [&](const User *By) {
+           auto *Select = dyn_cast<SelectInst>(By);
+           return isa<BranchInst>(By) || match(By, m_Not(m_Value())) || (Select && Select->getCondition() == &I);
+         });
 }
 
 bool Accumulation::takeStore(StoreInst &Store) {
@@ -282,16 +294,26 @@ bool Accumulation::isMerge(const Value *V) const {
   return !isRoot(V) && isa<PHINode, SelectInst>(V) && !Steps.contains(const_cast<Instruction *>(cast<Instruction>(V)));
 }
 
-/// A new value takes the place of those that are kept otherwise: it is greater, or smaller, or always the same one.
-bool Accumulation::takeNew(Value *New, const Facts &Known, ArrayRef<Value *> Kept) {
-  for (const Fact &Each : Known)
-    if (StringRef Applied = direction(Each, New, Kept); !Applied.empty())
-      return agree(Applied);
+/// A constant takes the place of what is kept otherwise, and no other one does in the loop.
+///
+/// Then the order of iterations does not matter, whatever they compare the variable with to decide that (`if (!x) x =
+/// 1`): before the first one that takes it all see the same value, and it is taken if one of them would then.
+bool Accumulation::takeConstant(Value *New) {
   auto *C = dyn_cast<Constant>(New);
-  if (!C || isa<UndefValue>(C) || !Comparisons.empty() || (SetTo && SetTo != C))
+  if (!C || isa<UndefValue>(C) || (SetTo && SetTo != C))
     return false;
   SetTo = C;
   return true;
+}
+
+/// A new value takes the place of those that are kept otherwise: it is greater, or smaller, or always the same one.
+bool Accumulation::takeNew(Value *New, const Facts &Known, ArrayRef<Value *> Kept) {
+  for (const Fact &Each : Known)
+    if (StringRef Applied = direction(Each, New, Kept); !Applied.empty()) {
+      Ordering.insert(Each.Compare);
+      return agree(Applied);
+    }
+  return takeConstant(New);
 }
 
 bool Accumulation::isWellFormedPhi(PHINode &Phi) {
@@ -319,7 +341,7 @@ bool Accumulation::isWellFormedSelect(SelectInst &Select) {
   return true;
 }
 
-/// Whether a store that a decision leads to stores what was compared into the variable.
+/// Whether a store that a decision leads to stores what was compared into the variable, or always the same number.
 bool Accumulation::isChosenStore(StoreInst &Store) {
   Value *New = Store.getValueOperand(), *Current = Root;
   if (Values.contains(New) || !isHome(Store.getPointerOperand()) || New->getType() != Root->getType())
@@ -330,10 +352,11 @@ bool Accumulation::isChosenStore(StoreInst &Store) {
     if (StringRef Applied =
             direction(Known, New, isa<LoadInst>(Root) ? ArrayRef<Value *>(Current) : ArrayRef<Value *>());
         !Applied.empty() && agree(Applied)) {
+      Ordering.insert(Known.Compare);
       Stores.insert(&Store);
       return true;
     }
-  return false;
+  return takeConstant(New) && (Stores.insert(&Store), true);
 }
 
 bool Accumulation::isWellFormed() {
@@ -359,8 +382,20 @@ bool Accumulation::isWellFormed() {
     if (!Operator.empty() || !Steps.empty())
       return false;
     Operator = setsTo(*SetTo);
+    if (!PositionStores.empty() || !Chosen.empty()) // what else is decided depends on which iteration comes first
+      return false;
   }
-  return (Comparisons.empty() || IsExtreme) && castsFit() && positionsFit();
+  // What is compared with anything else (`x > m && m < 100`) stops growing, or not, as the order has it. Comparisons
+  // that only choose positions are looked at with these.
+  auto IsChosen = [&](User *U) { return isa<SelectInst>(U) && Chosen.contains(cast<Instruction>(U)); };
+  auto IsInOrder = [&](Value *V) {
+    auto *Compare = dyn_cast<CmpInst>(V);
+    return Compare ? Ordering.contains(Compare) || all_of(V->users(), IsChosen)
+                   : !Values.contains(V) && !isa<CastInst>(V);
+  };
+  if (IsExtreme && !all_of(Decisions, IsInOrder))
+    return false;
+  return (Decisions.empty() || IsExtreme || SetTo) && castsFit() && positionsFit();
 }
 
 /// Narrow integers may be widened and narrowed again by operators that look at each bit, or carry upwards only; truth
@@ -380,6 +415,15 @@ bool Accumulation::castsFit() const {
   }
   bool IsBitwise = Operator == "|" || Operator == "&";
   return TestsTruth ? IsBitwise : !IsTruth || IsBitwise || Operator == "^";
+}
+
+std::string Accumulation::numberSetTo() const {
+  if (auto *Number = dyn_cast_or_null<ConstantInt>(SetTo); Number && Number->getBitWidth() <= 64)
+    return std::to_string(Number->getSExtValue());
+  SmallString<16> Digits;
+  if (auto *Number = dyn_cast_or_null<ConstantFP>(SetTo))
+    Number->getValueAPF().toString(Digits);
+  return isa_and_nonnull<ConstantPointerNull>(SetTo) ? "0" : Digits.str().str();
 }
 
 /// The operator of a value that iterations leave alone or set to a constant: of truth values, or and and.

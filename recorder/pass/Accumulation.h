@@ -24,7 +24,7 @@ struct FunctionShape {
 llvm::StringRef associativeOperator(const llvm::Instruction &I, const llvm::Value *Through);
 
 /// Operators that no clause of OpenMP names: the element that has the least or greatest key; a value that each
-/// iteration leaves alone or sets to the same.
+/// iteration leaves alone or sets to the same. Of memory, which several such updates may set, the value follows (`=1`).
 inline constexpr llvm::StringLiteral LeastElement = "argmin", GreatestElement = "argmax", SameValue = "=";
 
 /// What grows out of a header's phi, or of a load, inside its loop (without one: in its function) by one operator, and
@@ -45,6 +45,9 @@ public:
   /// The address of the variable in memory, if it has one; of a phi, where its first value is loaded, or
   /// stored.
   llvm::Value *address() const { return Home; }
+
+  /// The number that iterations set a variable to, in words; "" if that is none.
+  std::string numberSetTo() const;
 
   /// Whether what a phi has accumulated is stored where its first value was loaded.
   bool isWrittenBack() const;
@@ -77,6 +80,7 @@ private:
   bool grow();
   bool take(llvm::Instruction &User, llvm::Value *From);
   bool takeCast(llvm::CastInst &Cast);
+  bool isTest(const llvm::Instruction &I) const;
   bool takeStore(llvm::StoreInst &Store);
   bool takeSelect(llvm::SelectInst &Select, llvm::Value *From);
   bool followDecisions();
@@ -92,6 +96,7 @@ private:
   bool isWellFormedSelect(llvm::SelectInst &Select);
   bool isChosenStore(llvm::StoreInst &Store);
   bool takeNew(llvm::Value *New, const Facts &Known, llvm::ArrayRef<llvm::Value *> Kept);
+  bool takeConstant(llvm::Value *New);
   bool castsFit() const;
   bool positionsFit();
   Chain chainOf(llvm::PHINode &Phi) const;
@@ -123,7 +128,8 @@ private:
   llvm::SmallSetVector<llvm::Value *, 8> Values;
   llvm::SmallSetVector<llvm::Instruction *, 8> Steps;
   llvm::SmallSetVector<llvm::CmpInst *, 2> Comparisons;
-  llvm::SmallSetVector<llvm::Value *, 4> Decisions;        // truth values that follow from comparisons
+  llvm::SmallPtrSet<llvm::CmpInst *, 2> Ordering;          // those that say which value is taken
+  llvm::SmallSetVector<llvm::Value *, 4> Decisions;        // truth values that follow from comparisons and tests
   llvm::SmallSetVector<llvm::Instruction *, 2> Chosen;     // by the same decisions: phis and selections
   llvm::SmallSetVector<llvm::StoreInst *, 2> ChosenStores; // in blocks that a decision leads to
   llvm::Constant *SetTo = nullptr;                         // the value that iterations set it to

@@ -27,8 +27,8 @@ bool Accumulation::followDecisions() {
 bool Accumulation::takeDecision(Instruction &I, Value *Decision) {
   if (auto *Branch = dyn_cast<BranchInst>(&I))
     return Branches.insert(Branch), true;
-  if (Values.contains(&I))
-    return isa<SelectInst>(I) && cast<SelectInst>(I).getCondition() == Decision;
+  if (Values.contains(&I)) // of a truth value that is tested itself, grow() has looked at what else is done with it
+    return Values.contains(Decision) || (isa<SelectInst>(I) && cast<SelectInst>(I).getCondition() == Decision);
   if (I.getType()->isIntegerTy(1) &&
       (match(&I, m_LogicalAnd()) || match(&I, m_LogicalOr()) || match(&I, m_Not(m_Value())) || isa<FreezeInst>(I)))
     return Decisions.insert(&I), true;

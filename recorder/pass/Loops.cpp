@@ -133,11 +133,29 @@ static std::string stepOf(PHINode &Phi, const FunctionShape &In) {
   return (Twine(By < 0 ? "" : "+") + Twine(By) + (Phi.getType()->isPointerTy() ? " bytes" : "")).str();
 }
 
+/// Whether a phi counts the iterations of a loop that runs twice at most. The optimiser makes two constants of its
+/// counter then, the first iteration's and the second's, and truth values of what is asked of it.
+///
+/// Another variable of the source that has one constant before the loop and one behind its first iteration looks like
+/// that, too, and iterations share it: the phi has to be of no such variable, or the loop to have none.
+static bool countsTwoIterations(PHINode &Phi, const Loop &L, const FunctionShape &In, const SourceLoop *Source) {
+  auto IsConstant = [](const Value *V) { return isa<ConstantInt, ConstantPointerNull>(V); };
+  if (!Source || In.SE.getSmallConstantMaxTripCount(&L) - 1 > 1 || !all_of(Phi.incoming_values(), IsConstant))
+    return false;
+  const DILocalVariable *V = carriedVariable(Phi);
+  return none_of(Source->Variables, [V](const SourceVariable &Each) {
+    bool IsShared = (Each.Flags & TK_VARIABLE_READ_FIRST) && !(Each.Flags & TK_VARIABLE_INDUCTION);
+    return IsShared && (V ? Each.Declared == V : !Each.Update);
+  });
+}
+
 static void describePhis(const Loop &L, const SegmentedFunction &S, FunctionRows &Rows, const FunctionShape &In,
                          const SourceLoop *Source, const DebugLoc &Start, Unit &U, SourceMap &Sources,
                          Causes &Advances) {
   for (PHINode *Phi : S.HeaderPhis.lookup(L.getHeader())) {
     auto [Kind, Operator] = classifyPhi(*Phi, L, In);
+    if (Kind == TK_PHI_RECURRENCE && countsTwoIterations(*Phi, L, In, Source))
+      Kind = TK_PHI_INDUCTION;
     std::string By = Kind == TK_PHI_INDUCTION    ? stepOf(*Phi, In)
                      : Kind == TK_PHI_RECURRENCE ? conditionalStep(*Phi, L)
                                                  : Operator.str();

@@ -287,8 +287,15 @@ public:
     const Instruction *First = Of.Loads.empty() ? (const Instruction *)Of.Stores.front() : Of.Loads.front();
     if (any_of(Of.Stores, [&](const StoreInst *Each) { return !Rows.OpsOf.count(Each) || !Known.insert(Each).second; }))
       return;
+    std::string By = Operator.str();
+    if (Operator == SameValue) {
+      std::string Number = Of.numberSetTo();
+      if (Number.empty())
+        return;
+      By += Number;
+    }
     Row Update = U.Updates.size();
-    U.Updates.push_back({rowOf(*First), rowOf(*Of.Stores.front()), U.string(Operator)});
+    U.Updates.push_back({rowOf(*First), rowOf(*Of.Stores.front()), U.string(By)});
     for (const LoadInst *Load : drop_begin(Of.Loads, Of.Loads.empty() ? 0 : 1))
       part(Update, rowOf(*Load), TK_PART_MEMBER, "");
     for (const StoreInst *Store : drop_begin(Of.Stores))

@@ -113,6 +113,20 @@ def test_the_advice_is_what_is_true(source: Path, advised: Any) -> None:
                 assert shares == pytest.approx(100, abs=0.01 * len(case["stages"])), where
 
 
+@pytest.mark.parametrize("level", ["-O1", "-O2", "-O3"])
+def test_of_flags_and_two_iterations_each_level_says_the_same(level: str, tmp_path: Path) -> None:
+    """The optimiser keeps flags in registers, and makes truth values and constants of a counter that is 0 or 1."""
+    source = FIXTURES / "advise" / "flags.c"
+    made = record(compile_program([source], tmp_path / "app", ["-g", level], instrumented=True))
+    rows = analyze(made.trace, "advise", jobs=1, top=0, min_share=0.0).result["loops"]
+    found = {row["loop"]["line"]: row for row in rows}
+    for truth in truths(source):
+        row = found[truth.line]
+        verdict = row["verdict"] if row["verdict"] in PARALLEL else "never"
+        assert verdict == truth.verdict, f"flags.c:{truth.line} {level}"
+        assert verdict not in PARALLEL or (row["openmp"]["pragma"] is None) == truth.no_pragma
+
+
 def test_stages_are_weighed_inside_a_recursion(advised: Any) -> None:
     """The profile has one context for all of a recursion; that a loop's call makes most of its accesses is known."""
     source = FIXTURES / "advise" / "stages.c"

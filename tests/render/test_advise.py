@@ -110,6 +110,14 @@ def test_stages_that_are_of_no_help_are_not_listed() -> None:
     assert "at best 2.0 times" in text(row(1, 9, "pipeline", stages=[{**stage, "share": 50.0}, other]))
 
 
+def test_a_pipeline_gains_no_more_than_it_has_iterations() -> None:
+    stage = {"parallel": False, "lines": [{"file": "f.c", "line": 2}], "calls": [], "values": [], "share": 0.01}
+    stages = [stage, {**stage, "parallel": True, "share": 99.99}]
+    shown = text(row(1, 9, "pipeline", stages=stages))
+    assert "0.0% of its accesses: by them, at best 10 times, in 10 iterations." in shown
+    assert "10000" not in shown
+
+
 def test_of_nested_parallel_loops_one_is_enough() -> None:
     shown = text(row(1, 9, "doall"), row(2, 5, "doall"))
     assert shown.count("lies inside loop 1") == 1

@@ -163,7 +163,7 @@ def _case(case: Json, loop: Json, several: bool, style: Style) -> list[str]:
     if case["speculation"]:
         lines.append(_speculation(case))
     only_exits = bool(case["blocked_by"]) and all(row["reason"] == "exit" for row in case["blocked_by"])
-    lines += _stages(case["verdict"], case["stages"], case["unplaced_share"], only_exits, style)
+    lines += _stages(case, only_exits, style)
     return lines
 
 
@@ -218,11 +218,12 @@ def _speculation(case: Json) -> str:
     )
 
 
-def _stages(verdict: str, stages: Sequence[Json], unplaced: float, only_exits: bool, style: Style) -> list[str]:
+def _stages(case: Json, only_exits: bool, style: Style) -> list[str]:
     """The stages that make accesses or hand on values, unless by the verdict one of them leaves the others nothing.
 
     If all that is in the way is where it ends, `only_exits`, what stages would gain is not worth a word.
     """
+    verdict, stages, unplaced = case["verdict"], case["stages"], case["unplaced_share"]
     most = max((float(stage["share"]) for stage in stages if not stage["parallel"]), default=0.0)
     if verdict == "sequential" and stages:
         return [f"Stages are no help: one that must run in order makes {_share(most)} of its accesses."]
@@ -246,10 +247,9 @@ def _stages(verdict: str, stages: Sequence[Json], unplaced: float, only_exits: b
             "known by which stage."
         )
     elif most and not only_exits:
-        lines.append(
-            f"The heaviest stage in order makes {_share(most)} of its accesses: by them, at best "
-            f"{100 / most:.1f} times as fast."
-        )
+        trips = case["trips"]["max"]
+        best = f"{100 / most:.1f} times as fast" if trips > 100 / most else f"{trips:,} times, in {trips:,} iterations"
+        lines.append(f"The heaviest stage in order makes {_share(most)} of its accesses: by them, at best {best}.")
     elif len(stages) > 1 and all(stage["parallel"] for stage in stages):
         lines.append("None has to run in order: as loops of their own, one after the other, all are parallel.")
     return lines

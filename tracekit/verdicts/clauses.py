@@ -42,8 +42,8 @@ class Clauses(NamedTuple):
 
     def reduce(self, operator: str, name: str) -> None:
         """Name a variable that iterations accumulate in."""
-        if operator in NO_CLAUSE:
-            raise NoDirective(NO_CLAUSE[operator].format(name=name))
+        if reason := NO_CLAUSE.get("=" if operator.startswith("=") else operator):
+            raise NoDirective(reason.format(name=name))
         self.add(f"reduction({operator}", name)
 
     def text(self, begin: str = C) -> str:
