@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracekit.render.advise import advise_text
+from tracekit.render.dependence import transformation_text
 from tracekit.render.text import Style
 
 PLAIN = Style(False)
@@ -266,6 +267,17 @@ def test_names_in_lists_are_not_repeated() -> None:
     assert text(row(1, 9, "sequential", blocked_by=[twice])).count("other object") == 0
     step = {"kind": "reduction", "object": {"kind": "register", "name": "s", "line": 0}, "operator": "+"}
     assert text(row(1, 9, "doall-with", recipe=[step, step])).count("reduce s with +") == 1
+
+
+def test_what_iterations_only_set_is_no_sum() -> None:
+    flag = {"kind": "reduction", "object": {"kind": "register", "name": "s", "line": 0}, "operator": "=1"}
+    shown = text(row(1, 9, "doall-with", recipe=[flag, {**flag, "operator": "="}]))
+    assert "- all iterations that set s set it to 1: any of them may win" in shown
+    assert "- all iterations that set s set it to one value: any of them may win" in shown
+    assert transformation_text(flag) == "with s set to 1 by any iteration"
+    remedy = {"kind": "reduce", "operator": "=1", "but": [place(7)]}
+    shown = text(row(1, 9, "sequential", blocked_by=[dependence(2, 2, "x", remedy=remedy, thing=0)]))
+    assert "one thing: global x would be only set to 1, but for f.c:7:1." in shown
 
 
 def test_copies_say_whether_the_last_one_is_kept() -> None:

@@ -17,6 +17,7 @@ from tracekit.render.dependence import (
     not_taken_text,
     object_text,
     rests_on_text,
+    set_to,
     unseen_lines,
     with_threads,
 )
@@ -202,6 +203,8 @@ def _trips(case: Json) -> str:
 
 
 def _step(step: Json) -> str:
+    if step["kind"] == "reduction" and (value := set_to(step["operator"])):
+        return f"all iterations that set {object_text(step['object'])} set it to {value}: any of them may win"
     if step["kind"] == "reduction":
         return f"reduce {object_text(step['object'])} with {step['operator'] or '?'}"
     if step["kind"] == "same value":

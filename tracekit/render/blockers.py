@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from tracekit.counted import counted
-from tracekit.render.dependence import causes_text, object_text
+from tracekit.render.dependence import causes_text, object_text, set_to
 from tracekit.render.folding import NARROWEST
 from tracekit.render.names import variable_name
 from tracekit.render.places import place_text
@@ -152,7 +152,9 @@ def _reduction(rows: Sequence[Json]) -> str:
     places = list(dict.fromkeys(place_text(instruction) for instruction in alien.values()))
     if len(operators) != 1 or left or len(places) > PAIRS_SHOWN:
         return ""
-    return f"a reduction ({operators.pop()})" + (f", but for {', '.join(places)}" if places else "")
+    operator = operators.pop()
+    what = f"only set to {value}" if (value := set_to(operator)) else f"a reduction ({operator})"
+    return what + (f", but for {', '.join(places)}" if places else "")
 
 
 def _access(row: Json, function: str) -> str:

@@ -177,12 +177,19 @@ def causes_text(source: Json) -> str:
 
 def transformation_text(step: Json) -> str:
     """One transformation as an instruction to the reader."""
+    if step["kind"] == "reduction" and (value := set_to(step["operator"])):
+        return f"with {object_text(step['object'])} set to {value} by any iteration"
     if step["kind"] == "reduction":
         return f"with reduction ({step['operator'] or '?'}) of {object_text(step['object'])}"
     if step["kind"] == "same value":
         return f"with {object_text(step['object'])} stored by any iteration: all store the same value"
     last = ", the last one's kept" if step["kind"] == "lastprivate" else ""
     return f"with a private copy of {object_text(step['object'])} for each iteration{last}"
+
+
+def set_to(operator: str | None) -> str:
+    """What a reduction (`=`, `=1`) sets a variable to that iterations leave alone otherwise; empty: it accumulates."""
+    return (operator[1:] or "one value") if operator and operator.startswith("=") else ""
 
 
 def object_text(thing: Json) -> str:
