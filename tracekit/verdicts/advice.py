@@ -286,29 +286,38 @@ class Advice:
         for judgement in group:
             for blocker in judgement.blocked_by:
                 copies.setdefault(self._source_text(blocker), []).append(PlacedBlocker(blocker, judgement.node))
+        blockers = [placed[0].blocker for placed in copies.values()]
         rows = []
-        for placed in copies.values():
-            blocker = placed[0].blocker
+        for blocker, placed in zip(blockers, copies.values()):
             row = self.names.blocker(blocker)
             if blocker.reason is Reason.DEPENDENCE:
                 row.update(self.evidence.row(placed, iterations))
             elif blocker.reason is Reason.EXTERNAL:
                 row["callee"] = self._callee(blocker.source)
-            rows.append(row | {"blocker": blocker})
-        ordered = in_order(rows, iterations, lambda left: self._follows(left["blocker"].source))
-        return [{name: part for name, part in row.items() if name != "blocker"} for row in ordered]
+            rows.append(row)
+        return in_order(rows, iterations, self._follows(blockers))
 
-    def _follows(self, exit_row: int) -> Callable[[Json], bool]:
-        """Does the decision at an exit follow from the variable, or the stores, that another blocker is about?"""
-        ops, phis = map(set, self.judge.facts.causes.behind(exit_row))
+    def _follows(self, blockers: Sequence[Blocker]) -> Callable[[int], set[int]]:
+        """Of an exit among `blockers`, by its number: those of the variables and stores that the decision follows from.
 
-        def from_it(row: Json) -> bool:
-            other: Blocker = row["blocker"]
-            if other.reason is Reason.RECURRENCE:
-                return other.source in phis or not ops.isdisjoint(self._fed_by_phi.get(other.source, ()))
-            return other.reason is Reason.DEPENDENCE and other.destination in ops
+        The loop of an interpreter has hundreds of exits beside thousands of dependences.
+        """
+        of_op: dict[int, list[int]] = {}
+        of_phi: dict[int, list[int]] = {}
+        for number, blocker in enumerate(blockers):
+            if blocker.reason is Reason.DEPENDENCE:
+                of_op.setdefault(blocker.destination, []).append(number)
+            elif blocker.reason is Reason.RECURRENCE:
+                of_phi.setdefault(blocker.source, []).append(number)
+                for op in self._fed_by_phi.get(blocker.source, ()):
+                    of_op.setdefault(op, []).append(number)
 
-        return from_it
+        def follows(number: int) -> set[int]:
+            ops, phis = self.judge.facts.causes.behind(blockers[number].source)
+            from_ops = {number for op in ops for number in of_op.get(op, ())}
+            return from_ops.union(*(of_phi.get(phi, ()) for phi in phis))
+
+        return follows
 
     @cached_property
     def _fed_by_phi(self) -> dict[int, set[int]]:

@@ -5,6 +5,7 @@ docs/advise.md says what the rows mean; the naive reference is in tests/naive/ad
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -62,6 +63,7 @@ class Evidence:
         self.names = names
         self.rare = rare
         self._carried_by_node: dict[int, _Carried] = {}
+        self._beside_by_node: dict[int, dict[int, set[int]]] = {}
 
     def row(self, placed: Sequence[PlacedBlocker], iterations: int) -> Json:
         """The dependences between two instructions that a loop carries in spite of its transformations.
@@ -139,15 +141,25 @@ class Evidence:
     def _spoilers(self, ends: Sequence[int], nodes: Sequence[int]) -> list[int]:
         """Instructions that look at a would-be reduction's intermediate values."""
         updates = self.judge.facts.updates
-        members = np.flatnonzero(np.isin(updates.triple, updates.triple[ends]))
-        readers: set[int] = set()
-        for node in nodes:
-            valid = self.profile.dependences[self.judge.levels.view(node).dependences]
-            for near, far in (("source", "destination"), ("destination", "source")):
-                readers |= set(valid[far][np.isin(valid[near], members)].tolist())
+        triples = set(updates.triple[ends].tolist())
+        readers = {op for node in nodes for triple in triples for op in self._beside(node).get(triple, ())}
         operators = updates.operator
         alien = [op for op in readers if operators[min(op, operators.size - 1)] != operators[ends[0]]]
         return sorted(alien, key=lambda op: instruction_key(self.names.instruction(op)))
+
+    def _beside(self, node: int) -> dict[int, set[int]]:
+        """Update -> the other ends of the dependences of its instructions at a node; made once for each node."""
+        if node not in self._beside_by_node:
+            levels, triple = self.judge.levels, self.judge.facts.updates.triple
+            rows, beside = levels.rows(node), defaultdict[int, set[int]](set)
+            ends = levels.sources[rows], levels.destinations[rows]
+            for near, far in (ends, ends[::-1]):
+                known = near < triple.size
+                updates, others = triple[near[known]], far[known]
+                for update, op in zip(updates[updates >= 0].tolist(), others[updates >= 0].tolist()):
+                    beside[update].add(op)
+            self._beside_by_node[node] = beside
+        return self._beside_by_node[node]
 
     def _flows(self, objects: Sequence[int], nodes: Sequence[int]) -> bool:
         """Does an iteration read from any of these objects what another has stored?"""

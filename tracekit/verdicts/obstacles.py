@@ -6,7 +6,7 @@ decision follows from it, are one; calls of one function are one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tracekit.contexts.names import Json
@@ -18,34 +18,31 @@ Key = tuple[Any, ...]
 _REASONS = [reason.value for reason in Reason]
 
 
-Follows = Callable[[Json], Callable[[Json], bool]]
-"""Of an exit, then of another blocker: does the decision to leave follow from what the other one is about?"""
+Follows = Callable[[int], Iterable[int]]
+"""Of the row of an exit, by its number: the numbers of the rows about what decides whether the loop is left there."""
 
 
-def _follows_from_nothing(exit_row: Json) -> Callable[[Json], bool]:
-    return lambda row: False
+def _follows_from_nothing(number: int) -> Iterable[int]:
+    return ()
 
 
 def in_order(rows: Sequence[Json], iterations: int, follows: Follows = _follows_from_nothing) -> list[Json]:
     """The blockers with the number of their thing (``thing``, from 0), those of the first thing first.
 
     The first thing is what happens most often; a variable, an exit or a call is in the way of all `iterations`.
-    `follows` is asked once for each exit: a loop around an interpreter's switch has hundreds, beside thousands of rows.
     """
-    keys = [_key(row) for row in rows]
+    keys, orders = [_key(row) for row in rows], [_order(row) for row in rows]
     for number, row in enumerate(rows):
         if row["reason"] == Reason.EXIT.value:
-            from_it = follows(row)
-            causes = [keys[at] for at, other in enumerate(rows) if other is not row and from_it(other)]
-            keys[number] = min(causes, key=repr) if causes else keys[number]
+            keys[number] = min((keys[at] for at in follows(number)), key=repr, default=keys[number])
     often: dict[Key, int] = {}
     first: dict[Key, Key] = {}
-    for key, row in zip(keys, rows):
+    for key, order, row in zip(keys, orders, rows):
         often[key] = often.get(key, 0) + row.get("executions", iterations)
-        first[key] = min(first.get(key, _order(row)), _order(row))
+        first[key] = min(first.get(key, order), order)
     rank = {key: number for number, key in enumerate(sorted(often, key=lambda key: (-often[key], first[key])))}
-    numbered = [{**row, "thing": rank[key]} for row, key in zip(rows, keys)]
-    return sorted(numbered, key=lambda row: (row["thing"], _order(row)))
+    numbers = sorted(range(len(rows)), key=lambda number: (rank[keys[number]], orders[number]))
+    return [{**rows[number], "thing": rank[keys[number]]} for number in numbers]
 
 
 def _key(row: Mapping[str, Any]) -> Key:
