@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.naive import modules as naive
+from tests.naive.final_stores import passed
 from tests.naive.program_builder import ProgramBuilder
 from tests.naive.reader import read
 from tests.naive.trace_file import write_trace
-from tracekit.analysis import first_pass
 from tracekit.analysis.modules import modules_of
 from tracekit.analysis.passes import prepare_modules
 from tracekit.dependence import final_stores
-from tracekit.formats.events import NONE
+from tracekit.formats.events import CODE, NONE
 from tracekit.formats.image import Base, BlockFlag, OpKind, PathFlag
 from tracekit.formats.reader import TraceReader
 from tracekit.module import Module, NoOptions, inlined, reading, shadow, writing
@@ -127,8 +127,10 @@ def outcome(
         made = modules_of(trace, program, modules, restricted)
         if looks_ahead:
             patch.setenv(final_stores.SETTING, "always")
-            patch.setattr(first_pass, "MOST_BYTES", -1)  # nothing is kept
-            first_pass.find_first(trace, program, made, restricted, 1)
+            events = [(stream, CODE[name], *rest) for stream, name, *rest in read(path.read_bytes()).events()]
+            final = passed(program, events)
+            for module in made.values():
+                module.found_first = {"final": final} if module.first_pass({}, 0) else {}
         replay, runners = prepare_modules(trace, program, made, 1, restricted)
         for batch in replay.batches():
             for runner in runners.values():
