@@ -21,7 +21,8 @@ bool hasOwnEffects(llvm::StringRef Name) {
   return llvm::StringSwitch<bool>(Name)
       .Case("_ZNSt3__112__next_primeEm", true) // libc++'s hash tables, of which all else is in headers
       .Cases("rand_r", "erand48", "nrand48", "jrand48", true)
-      .Cases("strtod", "strtol", "strtoll", "strtoul", "strtoull", true)
+      .Cases("strtof", "strtod", "strtold", true)
+      .Cases("strtol", "strtoll", "strtoul", "strtoull", "strtoimax", "strtoumax", true)
       .Cases("sprintf", "snprintf", "vsprintf", "vsnprintf", true)
       .Cases("__sprintf_chk", "__snprintf_chk", "__vsprintf_chk", "__vsnprintf_chk", true)
       .Cases("sscanf", "vsscanf", "__isoc99_sscanf", "__isoc99_vsscanf", true)

@@ -5,18 +5,29 @@
  * count too: they are made on behalf of the instrumented call that is open. */
 #include "preload_library.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 /* -- files ---------------------------------------------------------------------------------- */
 
-TK_WRAP(size_t, fread, (void *buffer, size_t size, size_t count, FILE *file), (buffer, size, count, file),
-        tk_stream_read(file);
-        tk_library_store(buffer, result *size))
-TK_WRAP(size_t, fwrite, (const void *buffer, size_t size, size_t count, FILE *file), (buffer, size, count, file),
-        tk_library_load(buffer, result *size))
-TK_WRAP(char *, fgets, (char *buffer, int size, FILE *file), (buffer, size, file), tk_stream_read(file);
-        if (result) tk_library_store(buffer, tk_span(buffer, (size_t)size)))
+#define WRAP_FREAD(name) \
+    TK_WRAP(size_t, name, (void *buffer, size_t size, size_t count, FILE *file), (buffer, size, count, file), \
+            tk_stream_read(file); \
+            tk_library_store(buffer, result * size))
+#define WRAP_FWRITE(name) \
+    TK_WRAP(size_t, name, (const void *buffer, size_t size, size_t count, FILE *file), (buffer, size, count, file), \
+            tk_library_load(buffer, result *size))
+#define WRAP_FGETS(name) \
+    TK_WRAP(char *, name, (char *buffer, int size, FILE *file), (buffer, size, file), tk_stream_read(file); \
+            if (result) tk_library_store(buffer, tk_span(buffer, (size_t)size)))
+
+WRAP_FREAD(fread)
+WRAP_FREAD(fread_unlocked)
+WRAP_FWRITE(fwrite)
+WRAP_FWRITE(fwrite_unlocked)
+WRAP_FGETS(fgets)
+WRAP_FGETS(fgets_unlocked)
 TK_WRAP(ssize_t, getdelim, (char **line, size_t *size, int delimiter, FILE *file), (line, size, delimiter, file),
         tk_stream_read(file);
         if (result >= 0) tk_library_store(*line, (size_t)result + 1))
@@ -28,6 +39,7 @@ TK_WRAP(ssize_t, __getdelim, (char **line, size_t *size, int delimiter, FILE *fi
 TK_WRAP(ssize_t, getline, (char **line, size_t *size, FILE *file), (line, size, file), tk_stream_read(file);
         if (result >= 0) tk_library_store(*line, (size_t)result + 1))
 TK_WRAP_BEFORE(int, fputs, (const char *string, FILE *file), (string, file), tk_string_load(string))
+TK_WRAP_BEFORE(int, fputs_unlocked, (const char *string, FILE *file), (string, file), tk_string_load(string))
 TK_WRAP_BEFORE(int, puts, (const char *string), (string), tk_string_load(string))
 
 /* -- strings -------------------------------------------------------------------------------- */
@@ -111,8 +123,16 @@ WRAP_NUMBER(long, strtol)
 WRAP_NUMBER(unsigned long, strtoul)
 WRAP_NUMBER(long long, strtoll)
 WRAP_NUMBER(unsigned long long, strtoull)
-TK_WRAP(double, strtod, (const char *string, char **end), (string, end), tk_string_load(string);
-        if (end) tk_library_store(end, sizeof *end))
+WRAP_NUMBER(intmax_t, strtoimax)
+WRAP_NUMBER(uintmax_t, strtoumax)
+
+#define WRAP_REAL(type, name) \
+    TK_WRAP(type, name, (const char *string, char **end), (string, end), tk_string_load(string); \
+            if (end) tk_library_store(end, sizeof *end))
+
+WRAP_REAL(float, strtof)
+WRAP_REAL(double, strtod)
+WRAP_REAL(long double, strtold)
 TK_WRAP(int, atoi, (const char *string), (string), tk_string_load(string))
 TK_WRAP(long, atol, (const char *string), (string), tk_string_load(string))
 TK_WRAP(double, atof, (const char *string), (string), tk_string_load(string))
@@ -125,7 +145,9 @@ char *__strncpy_chk(char *to, const char *from, size_t limit, size_t room);
 char *__strcat_chk(char *to, const char *from, size_t room);
 char *__strncat_chk(char *to, const char *from, size_t limit, size_t room);
 char *__fgets_chk(char *buffer, size_t room, int size, FILE *file);
+char *__fgets_unlocked_chk(char *buffer, size_t room, int size, FILE *file);
 size_t __fread_chk(void *buffer, size_t room, size_t size, size_t count, FILE *file);
+size_t __fread_unlocked_chk(void *buffer, size_t room, size_t size, size_t count, FILE *file);
 
 TK_WRAP(char *, __strcpy_chk, (char *to, const char *from, size_t room), (to, from, room),
         copied(to, from, tk_span(to, SIZE_MAX)))
@@ -138,12 +160,21 @@ TK_WRAP_BEFORE(char *, __strcat_chk, (char *to, const char *from, size_t room), 
                append(to, from, SIZE_MAX))
 TK_WRAP_BEFORE(char *, __strncat_chk, (char *to, const char *from, size_t limit, size_t room), (to, from, limit, room),
                append(to, from, limit))
-TK_WRAP(char *, __fgets_chk, (char *buffer, size_t room, int size, FILE *file), (buffer, room, size, file),
-        tk_stream_read(file);
-        if (result) tk_library_store(buffer, tk_span(buffer, (size_t)size)))
-TK_WRAP(size_t, __fread_chk, (void *buffer, size_t room, size_t size, size_t count, FILE *file),
-        (buffer, room, size, count, file), tk_stream_read(file);
-        tk_library_store(buffer, result *size))
+
+#define WRAP_FGETS_CHECKED(name) \
+    TK_WRAP(char *, name, (char *buffer, size_t room, int size, FILE *file), (buffer, room, size, file), \
+            tk_stream_read(file); \
+            if (result) tk_library_store(buffer, tk_span(buffer, (size_t)size)))
+#define WRAP_FREAD_CHECKED(name) \
+    TK_WRAP(size_t, name, (void *buffer, size_t room, size_t size, size_t count, FILE *file), \
+            (buffer, room, size, count, file), tk_stream_read(file); \
+            tk_library_store(buffer, result * size))
+
+WRAP_FGETS_CHECKED(__fgets_chk)
+WRAP_FGETS_CHECKED(__fgets_unlocked_chk)
+WRAP_FREAD_CHECKED(__fread_chk)
+WRAP_FREAD_CHECKED(__fread_unlocked_chk)
+
 /* -- sorting ---------------------------------------------------------------------------------- */
 
 /* Before the comparisons run, the array is read; when they are done, it is written. */

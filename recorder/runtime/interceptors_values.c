@@ -56,11 +56,22 @@ TK_WRAP(long, jrand48, (unsigned short seed[3]), (seed), OF_SEED)
 
 /* -- files, names ----------------------------------------------------------------------------- */
 
-TK_WRAP(int, stat, (const char *path, struct stat *state), (path, state), tk_string_load(path);
-        if (result == 0) tk_library_store(state, sizeof *state))
-TK_WRAP(int, lstat, (const char *path, struct stat *state), (path, state), tk_string_load(path);
-        if (result == 0) tk_library_store(state, sizeof *state))
+#define STATE_OF_PATH \
+    tk_string_load(path); \
+    if (result == 0) \
+    tk_library_store(state, sizeof *state)
+
+TK_WRAP(int, stat, (const char *path, struct stat *state), (path, state), STATE_OF_PATH)
+TK_WRAP(int, stat64, (const char *path, struct stat64 *state), (path, state), STATE_OF_PATH)
+TK_WRAP(int, lstat, (const char *path, struct stat *state), (path, state), STATE_OF_PATH)
+TK_WRAP(int, lstat64, (const char *path, struct stat64 *state), (path, state), STATE_OF_PATH)
+TK_WRAP(int, fstatat, (int folder, const char *path, struct stat *state, int flags), (folder, path, state, flags),
+        STATE_OF_PATH)
+TK_WRAP(int, fstatat64, (int folder, const char *path, struct stat64 *state, int flags), (folder, path, state, flags),
+        STATE_OF_PATH)
 TK_WRAP(int, fstat, (int file, struct stat *state), (file, state),
+        if (result == 0) tk_library_store(state, sizeof *state))
+TK_WRAP(int, fstat64, (int file, struct stat64 *state), (file, state),
         if (result == 0) tk_library_store(state, sizeof *state))
 TK_WRAP(char *, getcwd, (char *path, size_t size), (path, size), if (result) tk_string_store(result))
 TK_WRAP(char *, realpath, (const char *path, char *to), (path, to), tk_string_load(path);

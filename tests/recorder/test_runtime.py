@@ -65,6 +65,7 @@ def test_allocations_with_their_sizes_and_addresses(tmp_path: Path) -> None:
     assert len(set(tickets(trace))) == len(tickets(trace))
 
 
+STAT_BYTES = 144
 LIBRARY_CALLS: list[tuple[str, list[tuple[str, int]], list[tuple[str, int]]]] = [
     # call, what it loads, what it stores: variable and bytes
     ("strlen(text)", [("text", 6)], []),
@@ -90,7 +91,22 @@ LIBRARY_CALLS: list[tuple[str, list[tuple[str, int]], list[tuple[str, int]]]] = 
     ("recvfrom(filled(), other, 16, 0, 0, 0)", [], [("other", 6)]),
     ("recvmsg(filled(), &message, 0)", [], [("other", 3), ("number", 3)]),
     ("fgets(other, 4, stdin)", [], [("other", 4)]),
+    ("fgets_unlocked(other, 4, stdin)", [], [("other", 4)]),
+    ("fread(other, 1, 9, stdin)", [], [("other", 5)]),
+    ("fread_unlocked(other, 1, 9, stdin)", [], [("other", 5)]),
+    ("fwrite(text, 3, 3, stdout)", [("text", 9)], []),
+    ("fwrite_unlocked(text, 3, 3, stdout)", [("text", 9)], []),
+    ("fputs_unlocked(text, stdout)", [("text", 6)], []),
     ("strtol(number, 0, 10)", [("number", 3)], []),
+    ("strtoimax(number, &word, 10)", [("number", 3)], []),
+    ("strtof(number, 0)", [("number", 3)], []),
+    ("strtold(number, 0)", [("number", 3)], []),
+    ('stat("/", (struct stat *)state)', [], [("state", STAT_BYTES)]),
+    ('stat64("/", (struct stat64 *)state)', [], [("state", STAT_BYTES)]),
+    ('lstat64("/", (struct stat64 *)state)', [], [("state", STAT_BYTES)]),
+    ("fstat64(0, (struct stat64 *)state)", [], [("state", STAT_BYTES)]),
+    ('fstatat(AT_FDCWD, "/", (struct stat *)state, 0)', [], [("state", STAT_BYTES)]),
+    ('fstatat64(AT_FDCWD, "/", (struct stat64 *)state, 0)', [], [("state", STAT_BYTES)]),
     ('strcasecmp(text, "HELP")', [("text", 4)], []),
     ("strncasecmp(text, number, 9)", [("text", 1), ("number", 1)], []),
     ('strcoll(text, "help")', [("text", 6)], []),
@@ -136,16 +152,19 @@ def library_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         r"""
         #define _GNU_SOURCE
         #include <arpa/inet.h>
+        #include <fcntl.h>
+        #include <inttypes.h>
         #include <stdio.h>
         #include <stdlib.h>
         #include <string.h>
         #include <sys/socket.h>
+        #include <sys/stat.h>
         #include <sys/uio.h>
         #include <time.h>
         #include <unistd.h>
         #include <wchar.h>
         wchar_t wide[4] = L"hi";
-        char date[64] __attribute__((aligned(8))), *word;
+        char date[64] __attribute__((aligned(8))), state[256] __attribute__((aligned(8))), *word;
         time_t epoch;
         char text[16] = "hello", other[16], number[16] = "42";
         int n = 12345, ends[2];
@@ -156,7 +175,7 @@ def library_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         int main(int argc, char **argv)
         {
             volatile long result;
-            dprintf(1, "%p %p %p %p %p\n", text, other, number, wide, date);
+            dprintf(1, "%p %p %p %p %p %p\n", text, other, number, wide, date, state);
             socketpair(AF_UNIX, SOCK_DGRAM, 0, ends);
             word = text;
             switch (atoi(argv[argc - 1])) { CASES }
@@ -171,7 +190,7 @@ def library_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_library_functions_touch_exactly_what_they_say(tmp_path: Path, library_program: Path, number: int) -> None:
     _, loads, stores = LIBRARY_CALLS[number]
     run = record(tmp_path, library_program, str(number), stdin="abcde")
-    names = ("text", "other", "number", "wide", "date")
+    names = ("text", "other", "number", "wide", "date", "state")
     places = dict(zip((int(word, 16) for word in run.stdout.split()[: len(names)]), names))
     seen: dict[str, list[tuple[str, int]]] = {"library_load": [], "library_store": []}
     for found in events(tmp_path / "trace.zst", *seen):

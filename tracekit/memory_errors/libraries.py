@@ -27,7 +27,9 @@ COPYING = tuple("memcpy memmove mempcpy bcopy __memcpy_chk __memmove_chk __mempc
 SORTING = ("qsort",)
 """Move what they are given before they say so."""
 
-FIRST_BYTE = ("strtol", "strtoul", "strtoll", "strtoull", "strtod", "strtof", "atoi", "atol", "atoll", "atof")
+FIRST_BYTE = tuple(
+    "strtol strtoul strtoll strtoull strtoimax strtoumax strtof strtod strtold atoi atol atoll atof".split()
+)
 """Look at a text as far as it is a number; the recorder says: up to its end."""
 
 READERS = (
@@ -40,15 +42,16 @@ READERS = (
 """Look at each byte that the recorder says they do, and decide something by it, or hand it to the system."""
 
 RECORDED = (
-    "read pread pread64 readv recv epoll_wait epoll_pwait eventfd_read fread fgets strtol strtoul strtoll strtoull "
-    "strtod atoi atol atof snprintf vsnprintf sprintf vsprintf qsort memcpy memmove memset mempcpy bcopy bzero "
-    "__memcpy_chk __memmove_chk __memset_chk __fgets_chk __fread_chk __read_chk __pread_chk __pread64_chk __recv_chk "
-    "__vsnprintf_chk __vsprintf_chk __snprintf_chk __sprintf_chk free cfree modf modff modfl frexp frexpf frexpl "
-    "remquo remquof remquol sincos sincosf sincosl lgamma_r lgammaf_r lgammal_r strtok strtok_r strsep strxfrm memccpy "
-    "stpncpy wcscpy wcsncpy wmemcpy wmemmove wmemset asprintf vasprintf __asprintf_chk __vasprintf_chk sscanf vsscanf "
-    "__isoc99_sscanf __isoc99_vsscanf __isoc23_sscanf __isoc23_vsscanf rand_r erand48 nrand48 jrand48 localtime gmtime "
-    "localtime_r gmtime_r asctime ctime asctime_r ctime_r strftime mktime timegm stat lstat fstat getcwd realpath "
-    "readlink gethostname uname inet_ntop inet_pton"
+    "read pread pread64 readv recv epoll_wait epoll_pwait eventfd_read fread fread_unlocked fgets fgets_unlocked "
+    "strtol strtoul strtoll strtoull strtoimax strtoumax strtof strtod strtold atoi atol atof snprintf vsnprintf "
+    "sprintf vsprintf qsort memcpy memmove memset mempcpy bcopy bzero __memcpy_chk __memmove_chk __memset_chk "
+    "__fgets_chk __fgets_unlocked_chk __fread_chk __fread_unlocked_chk __read_chk __pread_chk __pread64_chk "
+    "__recv_chk __vsnprintf_chk __vsprintf_chk __snprintf_chk __sprintf_chk free cfree modf modff modfl frexp frexpf "
+    "frexpl remquo remquof remquol sincos sincosf sincosl lgamma_r lgammaf_r lgammal_r strtok strtok_r strsep strxfrm "
+    "memccpy stpncpy wcscpy wcsncpy wmemcpy wmemmove wmemset asprintf vasprintf __asprintf_chk __vasprintf_chk sscanf "
+    "vsscanf __isoc99_sscanf __isoc99_vsscanf __isoc23_sscanf __isoc23_vsscanf rand_r erand48 nrand48 jrand48 "
+    "localtime gmtime localtime_r gmtime_r asctime ctime asctime_r ctime_r strftime mktime timegm stat lstat fstat "
+    "fstatat stat64 lstat64 fstat64 fstatat64 getcwd realpath readlink gethostname uname inet_ntop inet_pton"
 ).split()
 """All that they write is recorded (or they write into what nobody else has)."""
 
