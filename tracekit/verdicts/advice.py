@@ -16,6 +16,7 @@ from tracekit.dependence.rows import LoopKey, loop_key
 from tracekit.formats.image import CallFlag, EdgeKind, NodeKind, OpKind
 from tracekit.program.fates import fates
 from tracekit.verdicts.clauses import NoDirective
+from tracekit.verdicts.clocks import ClockCalls
 from tracekit.verdicts.evidence import Evidence, PlacedBlocker
 from tracekit.verdicts.loop_facts import Reason
 from tracekit.verdicts.names import VerdictNames, as_in_source
@@ -63,6 +64,7 @@ class Advice:
         self.names = VerdictNames(program, profile)
         self.directives = Directives(self.judge, self.names)
         self.evidence = Evidence(self.judge, self.names, limits.rare)
+        self.clocks = ClockCalls(program, profile)
         self.total = int(profile.accesses["count"].sum())
         self._by_loop: dict[LoopKey, list[Judgement]] = {}
         for judgement in judgements:
@@ -271,7 +273,8 @@ class Advice:
         """The calls of a parallel loop that read a clock: they do not keep its iterations apart."""
         if verdict not in (Verdict.DOALL, Verdict.DOALL_WITH):
             return []
-        ops = self.judge.facts.clocks(int(self.profile.nodes["loop"][group[0].node]))
+        may = self.judge.facts.clocks(int(self.profile.nodes["loop"][group[0].node]))
+        ops = self.clocks.among(may, [each.node for each in group])
         return [{**self.names.instruction(op), "callee": self._called(op)} for op in ops]
 
     def _transformations(self, group: Sequence[Judgement]) -> list[Json]:
