@@ -147,6 +147,20 @@ def test_each_of_several_objects_has_a_line() -> None:
     assert any("reads from global x and 2 other objects what" in line for line in shown), shown
 
 
+def test_of_very_many_objects_the_first_have_a_line() -> None:
+    objects = [{"kind": "global", "name": f"x{number}"} for number in range(64)]
+    shown = text(row(1, 9, "sequential", blocked_by=[dependence(2, 3, "", objects=objects, thing=0)])).splitlines()
+    at = shown.index("   - RAW on 64 objects:")
+    assert shown[at + 1 : at + 7] == [f"         * global x{number}" for number in range(6)]
+    assert shown[at + 7] == "         * ... and 58 more (--json shows all)"
+    assert "RAW" in shown[at + 8]
+
+
+def test_of_many_contexts_the_others_are_counted() -> None:
+    contexts = [{"id": None, "root": "main", "path": [f"main:{line}:1", "loop f:1"]} for line in range(4)]
+    assert "\n     in 1 more context\n" in text(row(1, 9, "doall", contexts=contexts))
+
+
 def test_a_reduction_is_named_only_if_nothing_else_would_be_left() -> None:
     reduce = {"kind": "reduce", "operator": "+", "but": [place(7)]}
     update = dependence(2, 2, "x", remedy=reduce)

@@ -148,7 +148,7 @@ def _case(case: Json, loop: Json, several: bool, style: Style) -> list[str]:
     if several or len(contexts) > 1 or any(context.get("inlined_at") for context in case["contexts"]):
         lines += [f"  in {context}" for context in contexts[:CONTEXTS_SHOWN]]
         if len(contexts) > CONTEXTS_SHOWN:
-            lines.append(f"  in {len(contexts) - CONTEXTS_SHOWN:,} more contexts")
+            lines.append(f"  in {counted(len(contexts) - CONTEXTS_SHOWN, 'more context')}")
     for step in dict.fromkeys(map(_step, case["recipe"])):
         lines += wrapped(f"- {step}", "    ", style)
     if case.get("rests_on"):  # not in profiles of before

@@ -14,19 +14,21 @@ from tracekit.render.text import WIDTH, Json, Style
 
 BLOCKERS_SHOWN = 4
 PAIRS_SHOWN = 2
+OBJECTS_SHOWN = 6
 FEW = 3
 """Of a loop that so many things keep from being parallel it may be said that it is parallel but for them."""
 MARGIN = 3
 """Columns before the lines of a loop."""
 
+OUTPUT = (
+    "printf fprintf vprintf vfprintf puts fputs putchar putc fputc fwrite "
+    "puts_unlocked fputs_unlocked putchar_unlocked putc_unlocked fputc_unlocked fwrite_unlocked"
+).split()
 EXTERNAL_HINTS = {
     "rand": "give each iteration a generator of its own (rand_r, or a hash of the counter)",
     "random": "give each iteration a generator of its own",
-    "printf": "its output must stay in order: `ordered`, or collect it and print after the loop",
-    "puts": "its output must stay in order: `ordered`, or collect it and print after the loop",
-    "putchar": "its output must stay in order: `ordered`, or collect it and print after the loop",
-    "fprintf": "its output must stay in order: `ordered`, or collect it and print after the loop",
-    "fwrite": "its output must stay in order: `ordered`, or collect it and print after the loop",
+    "drand48": "give each iteration a generator of its own (erand48)",
+    **dict.fromkeys(OUTPUT, "its output must stay in order: `ordered`, or collect it and print after the loop"),
 }
 OPENMP_RUNTIME = ("__kmpc_", "GOMP_")
 OPENMP_HINT = "OpenMP's threads meet there: what iterations do to one another through other threads is not known here"
@@ -118,10 +120,12 @@ def _objects(row: Json) -> list[str]:
 def _conflicts(objects: Sequence[str], rows: Sequence[Json], function: str, style: Style) -> list[str]:
     """The dependences on the same object, or some objects; the most frequent ones in full."""
     kinds = [kind for kind in ("RAW", "WAR", "WAW") if any(kind in row["kinds"] for row in rows)]
-    thing = objects[0] if len(objects) == 1 else f"{len(objects)} objects"
+    thing = objects[0] if len(objects) == 1 else f"{len(objects):,} objects"
     lines = wrapped(f"- {', '.join(kinds)} on {thing}:", "      ", style)
-    for each in objects if len(objects) > 1 else ():
+    for each in objects[:OBJECTS_SHOWN] if len(objects) > 1 else ():
         lines += wrapped(f"      * {each}", "          ", style)
+    if len(objects) > OBJECTS_SHOWN:
+        lines.append(f"      * ... and {len(objects) - OBJECTS_SHOWN:,} more (--json shows all)")
     for row in rows[:PAIRS_SHOWN]:
         pair = (
             f"    {'/'.join(row['kinds'])} {_access(row['source'], function)} -> "
