@@ -54,20 +54,27 @@ def _turned(unit: bytes, before: int, after: int, turn: Any) -> bytes:
 
 def _planes(given: Bytes, width: int, table: Any) -> Bytes:
     """The bytes of a table's rows, plane by plane."""
-    planes = np.ascontiguousarray(given.reshape(-1, width).T)
-    for word in range(min(width // _WORD, _MOST_WORDS)):
-        part = planes[word * _WORD : (word + 1) * _WORD]
-        words = np.ascontiguousarray(part.T).view("<u4").ravel()
-        differences = np.diff(words, prepend=np.uint32(0)).view(np.uint8).reshape(-1, _WORD).T
-        if _changes(differences) < _changes(part):
-            part[:] = differences
-            table["differences"] |= 1 << word
+    rows = given.reshape(-1, width)
+    planes = np.ascontiguousarray(rows.T)
+    words = min(width // _WORD, _MOST_WORDS)
+    if not words:
+        return planes.ravel()
+    values = np.ascontiguousarray(rows[:, : words * _WORD]).view("<u4")
+    differences = values.copy()
+    differences[1:] -= values[:-1]
+    of_differences = np.ascontiguousarray(differences.view(np.uint8).T)
+    better = _changes(of_differences) < _changes(planes[: words * _WORD])
+    for word in np.flatnonzero(better).tolist():
+        place = slice(word * _WORD, (word + 1) * _WORD)
+        planes[place] = of_differences[place]
+        table["differences"] |= 1 << word
     return planes.ravel()
 
 
-def _changes(planes: Bytes) -> int:
-    """How often a plane goes on with another byte, which compressing it costs."""
-    return int(np.count_nonzero(planes[:, 1:] != planes[:, :-1]))
+def _changes(planes: Bytes) -> NDArray[np.int64]:
+    """How often the planes of each word go on with another byte, which compressing them costs."""
+    changes: NDArray[np.int64] = np.count_nonzero(planes[:, 1:] != planes[:, :-1], axis=1).reshape(-1, _WORD).sum(axis=1)
+    return changes
 
 
 def _rows(given: Bytes, width: int, table: Any) -> Bytes:
