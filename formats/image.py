@@ -152,6 +152,7 @@ class LoopFlag(IntFlag):
     PRAGMA = 1024  # with SOURCE: a pragma about loops that compilers act on stands before it; in Fortran any directive
     CONSTEXPR = 2048  # with SOURCE: it stands in a constexpr function of C++, or in a pure procedure of Fortran
     LINES_ONLY = 4096  # with SOURCE: built without -g, so nothing is known of its variables, and it is no FOR_STATEMENT
+    THREAD_LOCAL = 8192  # with SOURCE: it, or a function of the unit that it calls, uses variables of one thread
 
 
 class PhiKind(IntEnum):

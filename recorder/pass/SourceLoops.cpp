@@ -68,6 +68,15 @@ SmallVector<Binding, 0> bindingsOf(const Touches &T, SourceText &Sources) {
   return Found;
 }
 
+/// Whether an instruction takes the address of a thread-local variable, in C++ perhaps by the function that initialises
+/// it first.
+bool isOfThread(const Instruction &I) {
+  auto *Call = dyn_cast<CallBase>(&I);
+  const Function *Callee = Call ? Call->getCalledFunction() : nullptr;
+  return Callee &&
+         (Callee->getIntrinsicID() == Intrinsic::threadlocal_address || Callee->getName().starts_with("_ZTW"));
+}
+
 /// One loop of one function.
 class LoopInSource {
 public:
@@ -88,6 +97,8 @@ public:
     Result.CopiesMemory = any_of(Text.Blocks, [](const BasicBlock *BB) {
       return any_of(*BB, [](const Instruction &I) { return isa<MemIntrinsic>(I); });
     });
+    Result.UsesThreadLocal = any_of(Text.Blocks, [](const BasicBlock *BB) { return any_of(*BB, isOfThread); }) ||
+                             any_of(Text.Callees.Touched, [](const GlobalVariable *G) { return G->isThreadLocal(); });
     SmallSetVector<Object, 16> Candidates;
     for (auto [Place, Each] : enumerate(Text.T.Of))
       if (Text.Touched[Place] || (Each.second.MayBeReached && !isOutOfScope(Each.first)))

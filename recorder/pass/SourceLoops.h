@@ -42,6 +42,7 @@ struct SourceLoop {
   bool HasPragma = false;            // a pragma about loops stands before it
   bool IsConstexpr = false;          // in a constexpr function
   bool UsesBinding = false;          // a structured binding that is declared outside
+  bool UsesThreadLocal = false;      // in its text, or in a function of the module that is called there
   bool IsBoundComputed = false;      // through temporaries, from what the loop's text does not assign
   std::vector<SourceVariable> Variables;
   /// Line and column of the branches that leave it otherwise than `break` does: by `return`, or for code further on.
