@@ -73,7 +73,8 @@ def _planes(given: Bytes, width: int, table: Any) -> Bytes:
 
 def _changes(planes: Bytes) -> NDArray[np.int64]:
     """How often the planes of each word go on with another byte, which compressing them costs."""
-    changes: NDArray[np.int64] = np.count_nonzero(planes[:, 1:] != planes[:, :-1], axis=1).reshape(-1, _WORD).sum(axis=1)
+    each = np.count_nonzero(planes[:, 1:] != planes[:, :-1], axis=1)
+    changes: NDArray[np.int64] = each.reshape(-1, _WORD).sum(axis=1)
     return changes
 
 

@@ -145,8 +145,8 @@ class Directives:
             raise NoDirective("its function is constexpr, and compilers take no OpenMP there; make it an ordinary one")
         if int(self.program.loops["flags"][loop]) & LoopFlag.THREAD_LOCAL:
             raise NoDirective(
-                "it uses a thread-local variable, or a function that it calls does, and each of OpenMP's threads has one "
-                "of its own; hand over what it holds by a local variable"
+                "it uses a thread-local variable, or a function that it calls does, and each of OpenMP's threads has "
+                "one of its own; hand over what it holds by a local variable"
             )
         if int(self.program.loops["flags"][loop]) & LoopFlag.BINDING:
             raise NoDirective(
