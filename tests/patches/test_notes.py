@@ -62,3 +62,26 @@ def test_a_loop_inside_one_that_the_source_shares_out_gets_none(missing: str) ->
     rows[1]["loop"]["column"] = 5
     inner = ["f.c:6 needs no directive: it lies in the loop at f.c:5, which has one."] if missing else []
     assert notes(*rows, text=text) == [*inner, "f.c:5 is left out: a directive of OpenMP stands before it already."]
+
+
+@pytest.mark.parametrize(
+    ("compilation", "root", "names"),
+    [
+        ("", "/app/src", ["core/a.c", "core/deep/a.c", "io/a.c"]),
+        ("/app", "/app", ["src/core/a.c", "src/core/deep/a.c", "src/io/a.c"]),
+        ("/app/src/core", "/app/src", ["core/a.c", "core/deep/a.c", "io/a.c"]),
+        ("/build", "/app/src", ["core/a.c", "core/deep/a.c", "io/a.c"]),
+    ],
+)
+def test_files_of_several_folders_are_named_from_one(compilation: str, root: str, names: list[str]) -> None:
+    """They were named from a folder of their own each, so that no folder took the patch, and some had one name."""
+    wholes = [f"{root}/{name}" for name in names]
+    rows = [row(5, 6, "#pragma omp parallel for") for _ in wholes]
+    for each, whole in zip(rows, wholes):
+        each["loop"]["file"] = whole
+    found = SimpleNamespace(content=TEXT.encode(), path=None)
+    patch = make_patch(rows, cast(Sources, SimpleNamespace(compiled=lambda name: found)), (), compilation)
+    assert [line[6:] for line in patch.diff.decode().splitlines() if line.startswith("--- ")] == names
+    assert patch.notes == [
+        f"{name} is named from {root}: apply the patch there (patch -p1, git apply)." for name in names
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from posixpath import basename, dirname, isabs, relpath
+from posixpath import basename, commonpath, dirname, isabs, relpath
 from typing import Any, NamedTuple
 
 from tracekit.patches.diff import unified_diff
@@ -21,6 +21,15 @@ class Patch(NamedTuple):
     diff: bytes
     notes: list[str]
     """Sentences: loops that have no directive in it, and why; where rounding may differ."""
+
+
+class _Change(NamedTuple):
+    """What becomes of one file."""
+
+    whole: str  # its name, absolute if that is known
+    path: Path | None  # where it was found
+    text: str
+    edits: list[Edit]
 
 
 def make_patch(loops: Sequence[Json], sources: Sources, folders: Sequence[str] = (), compilation: str = "") -> Patch:
@@ -41,17 +50,19 @@ def make_patch(loops: Sequence[Json], sources: Sources, folders: Sequence[str] =
             notes.append(_note(row, "it stands in a header of the system"))
         else:
             by_file.setdefault(row["loop"]["file"], []).append(row)
-    diffs = []
+    changes: list[_Change] = []
     for name, rows in sorted(by_file.items()):
         found = sources.compiled(name)
         source = Source(name, found.content.decode("latin-1"))
         covered += [row for row in loops if row["loop"]["file"] == name and _shares_out_itself(source, row)]
         edits = _edits(source, rows, covered, notes)
         if edits:
-            root, below = _place_of(whole_path(name, compilation), found.path, [*folders, "."], compilation)
-            diffs.append(unified_diff(below, source.text, edits))
-            if root and Path(root).resolve() != Path.cwd():
-                notes.append(f"{below} is named from {root}: apply the patch there (patch -p1, git apply).")
+            changes.append(_Change(whole_path(name, compilation), found.path, source.text, edits))
+    diffs = []
+    for change, (root, below) in zip(changes, _places_of(changes, [*folders, "."], compilation)):
+        diffs.append(unified_diff(below, change.text, change.edits))
+        if root and Path(root).resolve() != Path.cwd():
+            notes.append(f"{below} is named from {root}: apply the patch there (patch -p1, git apply).")
     without = [_without(row, covered) for row in parallel if not row["openmp"]["pragma"]]
     return Patch("".join(diffs).encode("latin-1"), list(dict.fromkeys([*without, *notes])))
 
@@ -110,12 +121,26 @@ def _note(row: Json, reason: str) -> str:
     return f"{_place(row)} is left out: {reason}."
 
 
-def _place_of(whole: str, path: Path | None, folders: Sequence[str], compilation: str) -> tuple[str, str]:
-    """The folder in which the diff of a file is to be applied, empty if there is none, and the file's name below it."""
+def _places_of(changes: Sequence[_Change], folders: Sequence[str], compilation: str) -> list[tuple[str, str]]:
+    """For each file the folder in which its diff is to be applied, empty if there is none, and its name below it.
+
+    Files that lie in none of `folders` have one folder in common, for a patch is applied in one place: where they were
+    compiled, if all lie there.
+    """
+    places = [_place_of(change.path, folders) for change in changes]
+    elsewhere = [change.whole for change, place in zip(changes, places) if place is None and isabs(change.whole)]
+    root = compilation if isabs(compilation) else ""
+    if elsewhere and (not root or any(relpath(whole, root).startswith("..") for whole in elsewhere)):
+        root = commonpath([dirname(whole) for whole in elsewhere])
+    return [
+        place or ((root, relpath(change.whole, root)) if isabs(change.whole) else ("", basename(change.whole)))
+        for change, place in zip(changes, places)
+    ]
+
+
+def _place_of(path: Path | None, folders: Sequence[str]) -> tuple[str, str] | None:
+    """The first of some folders that holds a file, and the file's name below it."""
     for folder in folders:
         if path is not None and path.is_relative_to(Path(folder).resolve()):
             return folder, path.relative_to(Path(folder).resolve()).as_posix()
-    for folder in (compilation, dirname(whole)):
-        if isabs(folder) and not relpath(whole, folder).startswith(".."):
-            return folder, relpath(whole, folder)
-    return "", basename(whole)
+    return None
