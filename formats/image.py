@@ -383,7 +383,8 @@ TABLES: dict[str, list[tuple[str, str]]] = {
     "declarations": [("name", "u4"), ("source_name", "u4")],
     # the compilation folder, which relative paths in `sources` start from: UTF-8 without an end; no part of the hash
     "folder": [("byte", "u1")],
-    # what the pass was asked to record beyond accesses: "pointers=1", "threads=1", "values=all"
+    # what the pass was asked to record beyond accesses: "pointers=1", "threads=1", "values=all",
+    # and what it took for allocators of the program's own: "allocator=pool_realloc:_bs"
     "options": [("option", "u4")],
     # what exits of loops depend on, and what recurrences advance by. of: row of loop_exits or phis; index: of ops, phis
     "causes": [("of_kind", "u4"), ("of", "u4"), ("kind", "u4"), ("index", "u4"), ("flags", "u4")],

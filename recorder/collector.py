@@ -29,6 +29,7 @@ from tracekit.formats.events import BY_CODE, CODE, FIRST_PATH, RECORDED
 from tracekit.formats.image_frame import build_image
 from tracekit.formats.unit import Unit
 from tracekit.formats.writer import TraceWriter
+from tracekit.recorder import own_malloc
 from tracekit.recorder.address_space import Snapshots
 from tracekit.recorder.collector_messages import CollectorOptions, Ending, Outcome
 from tracekit.recorder.compression import CompressedChunk, InOrder, Pressure, compress
@@ -125,6 +126,7 @@ class Collector:
         self._facts: list[PathFacts] = []
         self._sources: dict[str, bytes] = {}
         self._failure = ""
+        self._own_malloc = False
         self._damaged = False
         self._is_file_cut = False
         self._owner: Watched | None = None  # once it has registered an image, or `record` was killed
@@ -211,6 +213,7 @@ class Collector:
         if number == 0:
             self._owner = Watched(self._pool.status().owner)
             self._complete_meta(units)
+            self._own_malloc = own_malloc.is_unseen(image.name, units)
             if self._snapshots:
                 self._snapshots.start(self._pool.status().owner)
         rows = image.functions[["unit", "function", "first"]]
@@ -332,6 +335,7 @@ class Collector:
             images_lost=status.images_lost,
             windows=int(self._encoder.counts(FIRST_PATH)[CODE["window_begin"]]),
             waited=status.waited / 1e9,
+            own_malloc=self._own_malloc,
             totals=made,
         )
 

@@ -45,6 +45,8 @@ class Outcome:
     images_lost: int = 0
     windows: int = 0
     """Times that a thread went into a window of the run."""
+    own_malloc: bool = False
+    """Whether the program brings a `malloc` whose blocks are not seen."""
     waited: float = 0.0
     failure: str = ""
     complete: bool = False

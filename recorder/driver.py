@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.file_names import escape_undecodable
-from tracekit.recorder import command_line, musl, toolchain, version_script
+from tracekit.recorder import allocator_names, command_line, musl, toolchain, version_script
 from tracekit.recorder.command_line import CommandLine
 
 AT = ("source", "machine")
@@ -52,6 +52,9 @@ OPTIONS = """\
   --windows        let `record --paused` open windows in the middle of the run
   --intercept=NAME record calls of this function of yours with arguments and results
                    (several: NAME,NAME, or the option again); types come from -g
+  --allocator=NAME blocks of this allocator of yours are objects, as malloc's are: NAME like
+                   je_malloc, all of them by 'je_*', or 'palloc(_, size)' with block, size,
+                   count, out or _ for each parameter; may be given several times
 """
 """Those of tracekit's compilers for all languages."""
 
@@ -154,6 +157,7 @@ def own_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     settings = {"at": AT[0], "record": RECORD[0]}
     rest: list[str] = []
     intercepted: list[str] = []
+    allocators: list[str] = []
     remaining = iter(words)
     for word in remaining:
         option, _, value = word.partition("=")
@@ -166,6 +170,8 @@ def own_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
         elif option == "--intercept":
             names = (value if word != option else next(remaining, "")).split(",")
             intercepted += [name for name in names if name]
+        elif option == "--allocator":
+            allocators += allocator_names.read(value if word != option else next(remaining, ""))
         elif word in ("--pointers", "--threads", "--windows"):
             settings[word.removeprefix("--")] = "1"
         elif option in _CHOICES:
@@ -177,6 +183,8 @@ def own_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
             rest.append(word)
     if intercepted:
         settings["intercept"] = ";".join(dict.fromkeys(intercepted))
+    if allocators:
+        settings["allocators"] = ";".join(dict.fromkeys(allocators))
     return settings, rest
 
 

@@ -1,6 +1,7 @@
 // Calls.cpp: see Calls.h.
 #include "Calls.h"
 
+#include "Allocators.h"
 #include "Atomics.h"
 #include "Clocks.h"
 #include "FortranLibrary.h"
@@ -282,8 +283,9 @@ Row CallSites::add(const CallBase &Call, const TargetLibraryInfo &TLI, Row Op, R
   Row FirstTarget = U.CallTargets.size();
   for (const Function *Target : Targets)
     U.CallTargets.push_back({U.string(Target->getName())});
-  U.Calls.push_back({U.string(Callee ? Callee->getName() : StringRef()), signature(Call.getFunctionType()), Flags,
-                     FirstTarget, uint32_t(Targets.size()), Op, Block});
+  StringRef Name = Callee ? behindDoor(*Callee) : "";
+  U.Calls.push_back(
+      {U.string(Name), signature(Call.getFunctionType()), Flags, FirstTarget, uint32_t(Targets.size()), Op, Block});
   return U.Calls.size() - 1;
 }
 

@@ -10,8 +10,10 @@
 //   pointers=1     where pointers come from, too
 //   threads=1      the order of atomic operations, too
 //   intercept=F;G  calls of these functions, with arguments and results
+//   allocators=F;G allocators of the program's own, as in Allocators.h
 //   windows=1      activations are kept in memory, too, so that a window may open in the middle of one
 #include "Addresses.h"
+#include "Allocators.h"
 #include "Atomics.h"
 #include "Attributes.h"
 #include "Compat.h"
@@ -62,6 +64,7 @@ struct Options {
   Extras Asked;
   bool Threads = false;
   std::vector<std::string> Intercepted;
+  AllocatorNames Allocators;
 };
 
 [[noreturn]] void refuse(const Twine &Message) { report_fatal_error("TRACEKIT_PASS: " + Message, false); }
@@ -81,10 +84,10 @@ Options readOptions() {
       O.Asked.Loads = Value != "stores", O.Asked.Stores = Value != "loads";
     else if (Key == "pointers" && Value == "1")
       O.Asked.Pointers = true;
-    else if (Key == "intercept" && !Value.empty()) {
+    else if ((Key == "intercept" || Key == "allocators") && !Value.empty()) {
       SmallVector<StringRef, 4> Names;
       Value.split(Names, ';', -1, false);
-      O.Intercepted.assign(Names.begin(), Names.end());
+      (Key == "intercept" ? O.Intercepted : O.Allocators).assign(Names.begin(), Names.end());
     } else if (Key == "threads" && Value == "1")
       O.Threads = true;
     else if (Key == "windows" && Value == "1")
@@ -109,25 +112,24 @@ private:
 /// Before the first pass that changes anything: keeps names, and looks at the loops of the source.
 class SourcePass : public PassInfoMixin<SourcePass> {
 public:
-  SourcePass(std::shared_ptr<SourceLoops> InSource, std::vector<std::string> Intercepted)
-      : InSource(std::move(InSource)), Intercepted(std::move(Intercepted)) {}
+  SourcePass(std::shared_ptr<SourceLoops> InSource, const Options &O) : InSource(std::move(InSource)), O(O) {}
   static bool isRequired() { return true; }
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &MAM) {
     keepLinkageNames(M);
+    bool IsChanged = surroundAllocators(M, O.Allocators);
     markPureFunctions(M);
-    bool IsStepped = stepCounters(M);
+    IsChanged |= stepCounters(M);
     auto &FAM = MAM.getResult<FunctionAnalysisManagerModuleProxy>(M).getManager();
     InSource->look(M,
                    [&](Function &F) -> const TargetLibraryInfo & { return FAM.getResult<TargetLibraryAnalysis>(F); });
-    if (Intercepted.empty())
-      return IsStepped ? PreservedAnalyses::none() : PreservedAnalyses::all();
-    addProbes(M, Intercepted);
-    return PreservedAnalyses::none();
+    if (!O.Intercepted.empty())
+      addProbes(M, O.Intercepted);
+    return IsChanged || !O.Intercepted.empty() ? PreservedAnalyses::none() : PreservedAnalyses::all();
   }
 
 private:
   std::shared_ptr<SourceLoops> InSource;
-  std::vector<std::string> Intercepted;
+  Options O;
 };
 
 /// One function after the other: prepared, described, instrumented.
@@ -239,6 +241,9 @@ private:
       U.Options.push_back({U.string("threads=1")});
     if (O.Windows)
       U.Options.push_back({U.string("windows=1")});
+    for (const Function &F : M)
+      if (StringRef Allocator = allocatorText(F); !Allocator.empty())
+        U.Options.push_back({U.string(("allocator=" + Allocator).str())});
     if (Asked.Loads || Asked.Stores)
       U.Options.push_back({U.string(!Asked.Stores ? "values=loads" : !Asked.Loads ? "values=stores" : "values=all")});
   }
@@ -308,7 +313,7 @@ void registerCallbacks(PassBuilder &PB) {
   auto InSource = std::make_shared<SourceLoops>();
   auto Add = [O, InSource](ModulePassManager &MPM, OptimizationLevel Level) { addPass(MPM, Level, O, InSource); };
   PB.registerPipelineStartEPCallback(
-      [InSource, O](ModulePassManager &MPM, OptimizationLevel) { MPM.addPass(SourcePass(InSource, O.Intercepted)); });
+      [InSource, O](ModulePassManager &MPM, OptimizationLevel) { MPM.addPass(SourcePass(InSource, O)); });
   if (O.AtMachine)
     atOptimizerLast(PB, Add);
   else

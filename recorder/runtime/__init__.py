@@ -44,6 +44,7 @@ _PRELOAD = (
     "preload_fork.c",
     "interceptors_shell.c",
     "interceptors_memory.c",
+    "interceptors_allocators.c",
     "interceptors_mappings.c",
     "interceptors_libc.c",
     "interceptors_text.c",

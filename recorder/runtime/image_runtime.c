@@ -156,6 +156,29 @@ HIDDEN void __tk_resumed(struct tk_activation *activation, const void *lives)
         api->resumed(activation, lives);
 }
 
+/* What the pass puts around what an allocator of the program's own does. */
+static const struct tk_api *api_of_allocators(void)
+{
+    const struct tk_api *api = find_api();
+    return api && api->level >= 5 ? api : NULL;
+}
+
+HIDDEN void __tk_allocating(int kind, void *block, const char *frame, const void *caller)
+{
+    const struct tk_api *api = api_of_allocators();
+    struct tk_allocation allocation = {kind, block, frame, caller};
+    if (api)
+        api->allocating(&allocation);
+}
+
+HIDDEN void __tk_allocated(int kind, void *block, size_t size, void *result, const char *frame, const void *caller)
+{
+    const struct tk_api *api = api_of_allocators();
+    struct tk_allocation allocation = {kind, block, frame, caller};
+    if (api)
+        api->allocated(&allocation, size, result);
+}
+
 /* What the pass puts at the entry and the returns of functions that `cc --intercept` names. */
 extern __typeof__(__tk_call) __tk_call __attribute__((weak));
 

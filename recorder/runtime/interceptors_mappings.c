@@ -89,10 +89,16 @@ static void mapped(uintptr_t low, uintptr_t high)
         TK_RECORD3(heap_alloc, tk_ticket(), low, high - low);
 }
 
+/* An allocator's arenas are no objects: its blocks are. */
+static int is_recorded(void)
+{
+    return tk_noting() && !tk_is_allocating(__builtin_frame_address(0));
+}
+
 static void *map(void *address, size_t size, int protection, int flags, int fd, long offset)
 {
     uint64_t signals;
-    int recording = tk_noting();
+    int recording = is_recorded();
     int over = (flags & MAP_FIXED) && !(flags & MAP_FIXED_NOREPLACE);
     if (recording) {
         lock_table(&signals);
@@ -122,7 +128,7 @@ TK_EXPORT void *mmap64(void *address, size_t size, int protection, int flags, in
 
 TK_EXPORT int munmap(void *address, size_t size)
 {
-    if (!tk_noting())
+    if (!is_recorded())
         return (int)syscall(SYS_munmap, address, size);
     uint64_t signals;
     int possible = ((uintptr_t)address & 4095) == 0 && size > 0;
@@ -164,7 +170,7 @@ TK_EXPORT void *mremap(void *old, size_t old_size, size_t size, int flags, ...)
         target = va_arg(list, void *);
         va_end(list);
     }
-    if (!tk_noting())
+    if (!is_recorded())
         return (void *)syscall(SYS_mremap, old, old_size, size, (long)flags, target);
     uint64_t signals;
     lock_table(&signals);

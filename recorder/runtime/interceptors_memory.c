@@ -12,13 +12,16 @@
 #ifdef TK_STATIC
 
 /* What the C library allocates for the thread-local storage of a thread is not the program's. */
-#define RECORDING() (tk_noting() && !tk_within_library)
+#define IS_PROGRAMS() (!tk_within_library)
 
 #else
 
-#define RECORDING() (tk_noting() && !tk_is_linker((uintptr_t)__builtin_return_address(0)))
+#define IS_PROGRAMS() (!tk_is_linker((uintptr_t)__builtin_return_address(0)))
 
 #endif
+
+/* What an allocator of the program's own asks for is its business; the blocks that it makes of that are recorded. */
+#define RECORDING() (!tk_is_allocating(__builtin_frame_address(0)) && IS_PROGRAMS() && tk_noting())
 
 /* dlsym may allocate while it looks up malloc: those few bytes come from here and are never given back. */
 static char bootstrap[1 << 14] __attribute__((aligned(16)));

@@ -40,6 +40,7 @@ void tk_watch_process(void)
 
 __attribute__((destructor(LAST))) static void end_program(void)
 {
+    tk_leave_allocator((const void *)UINTPTR_MAX); /* one that gave up */
     if (tk_pool && tk_noting())
         TK_RECORD2(program_end, tk_ticket(), (uint64_t)(int64_t)exit_status);
 }

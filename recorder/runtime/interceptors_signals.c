@@ -133,6 +133,8 @@ void tk_landing(void *frame)
         dropped = 1;
         clear_open_record();
     }
+    if (thread->depth == 0)
+        tk_leave_allocator(frame);
     if (dropped && tk_recording())
         TK_RECORD0(dropped);
 }

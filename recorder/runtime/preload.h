@@ -276,6 +276,17 @@ static inline __attribute__((always_inline)) int tk_is_programs_call(uintptr_t f
 #define TK_BY_PROGRAM() 1
 #endif
 
+/* interceptors_allocators.c: the frame of the outermost call of an allocator that this thread is in, or NULL. What that
+ * calls lies below. */
+extern __thread const char *tk_allocator __attribute__((tls_model("initial-exec")));
+static inline __attribute__((always_inline)) int tk_is_allocating(const void *frame)
+{
+    return (uintptr_t)frame < (uintptr_t)tk_allocator;
+}
+void tk_allocating(const struct tk_allocation *allocation);
+void tk_allocated(const struct tk_allocation *allocation, size_t size, void *result);
+void tk_leave_allocator(const void *frame);
+
 /* preload_images.c */
 void tk_publish_image(const struct tk_image *image);
 void tk_retire_image(const struct tk_image *image);

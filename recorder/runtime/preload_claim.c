@@ -76,6 +76,7 @@ TK_EXPORT void __tk_mpi_event(enum tk_event event, uint64_t a, uint64_t b, uint6
         tk_record(event, TK_EVENT_WORDS[event], tk_ticket(), a, b, c);
 }
 
-TK_EXPORT const struct tk_api __tk_api = {TK_API_VERSION, TK_API_LEVEL,    tk_flip,       tk_landing, tk_load,
-                                          tk_unload,      tk_atomic_begin, tk_atomic_end, tk_fence,   tk_window_call,
-                                          tk_watched,     tk_enter_code,   tk_leave_code, tk_resumed};
+TK_EXPORT const struct tk_api __tk_api = {TK_API_VERSION, TK_API_LEVEL,   tk_flip,         tk_landing,
+                                          tk_load,        tk_unload,      tk_atomic_begin, tk_atomic_end,
+                                          tk_fence,       tk_window_call, tk_watched,      tk_enter_code,
+                                          tk_leave_code,  tk_resumed,     tk_allocating,   tk_allocated};

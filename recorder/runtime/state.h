@@ -2,10 +2,11 @@
 #ifndef TRACEKIT_STATE_H
 #define TRACEKIT_STATE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define TK_API_VERSION 1
-#define TK_API_LEVEL 4
+#define TK_API_LEVEL 5
 
 /* pos < limit promises room for this many words from pos on. */
 #define TK_SLACK 512
@@ -86,6 +87,15 @@ struct tk_image {
     const struct tk_global *globals, *globals_end;
 };
 
+/* A call of an allocator of the program's own (pass/Allocators.cpp). */
+enum { TK_ALLOCATION_NEW, TK_ALLOCATION_RESIZE, TK_ALLOCATION_FREE };
+struct tk_allocation {
+    int kind;
+    void *block;        /* what it is given, or NULL */
+    const char *frame;  /* an address in the frame of the function that calls the runtime */
+    const void *caller; /* where that returns to */
+};
+
 /* The preloaded library's side, found by the name `__tk_api`. */
 struct tk_api {
     uint32_t version;
@@ -103,6 +113,9 @@ struct tk_api {
     void (*code)(const struct tk_image *image, const struct tk_code *code);
     void (*code_leaves)(const struct tk_code *code);
     void (*resumed)(struct tk_activation *activation, const void *lives); /* level 4: `lives` may be NULL */
+    /* Around a call of an allocator of the program's own; level 5 */
+    void (*allocating)(const struct tk_allocation *allocation);
+    void (*allocated)(const struct tk_allocation *allocation, size_t size, void *result);
 };
 
 extern const struct tk_api __tk_api;

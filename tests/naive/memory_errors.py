@@ -126,14 +126,16 @@ class NaiveMemoryErrors(NaiveObjects):
     def allocated(self, number: int, stream: StreamState, subject: int, address: int, size: int) -> None:
         if address == 0:
             return
-        before = self.owner(address - 1)
-        grows = before is not None and before.end == address and before.site[0] == HEAP and subject not in self.fresh
+        grows = self.growing(subject, address, size)
+        bare = grows is not None and grows.start == address
+        if bare:
+            self.replace(address - 8, 40, BESIDE, UNKNOWN)
         self.begin(number, stream, "heap_alloc", subject, address, size)
         if not grows:
             self.born(address)
-        block = before if grows and before is not None else self.bytes[address]
+        block = grows or self.bytes[address]
         self.assign(address, size, UNWRITTEN if self.rule(subject, checks.EMPTY) else WRITTEN)
-        if self.rule(subject, checks.MAPS):
+        if bare or self.rule(subject, checks.MAPS | checks.PACKED):
             return
         chunk = (max(block.end - block.start, 24) + 8 + 15) // 16 * 16
         if self.rounded:
@@ -158,7 +160,9 @@ class NaiveMemoryErrors(NaiveObjects):
         start, end, site = owner.start, owner.end, owner.site
         is_tail = start != address and size > 0 and address + size == end
         if site[0] != HEAP or not (start == address or is_tail):
-            if not self.rule(row, checks.MAPS):
+            if self.rule(row, checks.PACKED):
+                self.undecided["unseen_allocation"] += 1
+            elif not self.rule(row, checks.MAPS):
                 self.wrong("invalid_free", place, site, None, (0, address - start, end - start))
             return
         if not is_tail and self.family[row] and self.family[site[1]] not in (0, self.family[row]):

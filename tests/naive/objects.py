@@ -96,22 +96,25 @@ class NaiveObjects(NaiveDependence):
         elif name in ("heap_free", "stack_free"):
             self.end(number, address, size)
 
+    def growing(self, subject: int, address: int, size: int) -> Object | None:
+        """The heap object that an allocation lets grow: one that is there without bytes, else one that ends there."""
+        if size == 0:
+            return None
+        here, before = self.bytes.get(address), self.bytes.get(address - 1)
+        if here is not None and here.start == here.end == address and here.alive:
+            return here if here.site[0] == HEAP else None
+        if subject in self.fresh or before is None or not before.alive or before.end != address:
+            return None
+        return before if before.site[0] == HEAP else None
+
     def begin(self, number: int, stream: StreamState, name: str, subject: int, address: int, size: int) -> None:
         kind = KINDS[name]
         if address == 0:
             return
-        before = self.bytes.get(address - 1)
-        if (
-            kind == HEAP
-            and subject not in self.fresh
-            and before is not None
-            and before.alive
-            and before.end == address
-            and before.site[0] == HEAP
-        ):
-            before.end += size
-            before.size += size
-            self.paint(address, size, before)
+        if kind == HEAP and (grows := self.growing(subject, address, size)):
+            grows.end += size
+            grows.size += size
+            self.paint(address, size, grows)
             return
         old = self.bytes.get(address)
         if old is not None and old.alive and old.start == address:

@@ -139,6 +139,12 @@ class MemoryMachine:
     def _add(self, name: str, subject: int, address: int, size: int) -> None:
         self.events.append((self.stream, CODE[name], subject, address, size))
 
+    def _add_new(self, site: int, address: int, size: int) -> None:
+        """A new block, or one that begins without bytes and grows, as those of a program's own allocators do."""
+        if size and self.random.random() < 0.3:
+            self._add("heap_alloc", site, address, 0)
+        self._add("heap_alloc", site, address, size)
+
     def _group(self, kind: str, site: int) -> Group:
         calls = list(self.calls.get(self.stream, []))
         if self.by == "context" and kind != "global":
@@ -167,6 +173,16 @@ class MemoryMachine:
     def _size(self) -> int:
         return self.random.choice([0, 1, 8, 12, 16, 16, 32, 100, 5000, BIG - 1, BIG, 2 * BIG + 5])
 
+    def _is_empty(self, place: int) -> bool:
+        """Whether a block without bytes lives there, which seems to grow with what is allocated there."""
+        here = self.naive.bytes.get(place)
+        return here is not None and here.group[0] == "heap" and here.start == here.end == place
+
+    def _place_without_empty(self) -> int:
+        while self._is_empty(place := self._place()):
+            pass
+        return place
+
     def _free_place(self) -> int:
         """Where no heap block ends, so that nothing seems to grow."""
         while True:
@@ -181,8 +197,8 @@ class MemoryMachine:
     def _malloc(self) -> None:
         fresh = self.random.random() < 0.7
         site = self.random.choice(self.sites.malloc) if fresh else self.sites.other
-        address, size = self._place() if fresh else self._free_place(), self._size()
-        self._add("heap_alloc", site, address, size)
+        address, size = self._place_without_empty() if fresh else self._free_place(), self._size()
+        self._add_new(site, address, size)
         self.naive.begin(self._group("heap", site), address, size)
         self.heap[address] = size
 
@@ -223,7 +239,7 @@ class MemoryMachine:
             return  # no allocator moves a block onto itself; what ends unseen may take a part of it along
         del self.heap[old]
         group = self._group("heap", site)
-        self._add("heap_alloc", site, address, size)
+        self._add_new(site, address, size)
         copied = min(before, size)
         new = self.naive.bytes[old]
         if copied:
@@ -235,9 +251,8 @@ class MemoryMachine:
         self.heap[address] = size
 
     def _in_place(self, site: int, old: int, before: int, size: int) -> None:
-        neighbour = self.naive.bytes.get(old - 1)
-        if before == 0 and neighbour is not None and neighbour.end == old:
-            return  # which of the two grows nobody could say
+        if before and self._is_empty(old + before):
+            return  # no allocator lets a block grow over another
         if size > before:
             self._add("heap_alloc", site, old + before, size - before)
             self.naive.grow(old, size - before)

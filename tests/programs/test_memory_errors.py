@@ -48,19 +48,27 @@ def test_the_errors_of_each_line(source: Path, tmp_path: Path) -> None:
     assert result["summary"]["ended"]
 
 
-def test_a_malloc_of_the_program_has_no_blocks(tmp_path: Path) -> None:
-    source = tmp_path / "app.c"
-    source.write_text(
-        """
-        #include <stddef.h>
-        static _Alignas(16) char heap[1 << 16];
-        static size_t used;
-        void *malloc(size_t size) { void *block = heap + used; used += (size + 15) / 16 * 16; return block; }
-        void free(void *block) { (void)block; }
-        int main(void) { char *volatile block = malloc(8); block[9] = 1; return 0; }
-        """
-    )
-    program = compile_program([source], tmp_path / "app", ["-g", "-O0"], instrumented=True)
+OWN_MALLOC = """
+    #include <stddef.h>
+    static _Alignas(16) char heap[1 << 16];
+    static size_t used;
+    void *malloc(size_t size) { void *block = heap + used; used += (size + 15) / 16 * 16; %s return block; }
+    void free(void *block) { (void)block; }
+    int main(void) { char *volatile block = malloc(8); block[1] = 1; free(block); return block[1]; }
+"""
+
+
+def test_a_malloc_of_the_program_has_blocks(tmp_path: Path) -> None:
+    (tmp_path / "app.c").write_text(OWN_MALLOC % "")
+    program = compile_program([tmp_path / "app.c"], tmp_path / "app", ["-g", "-O0"], instrumented=True)
+    result = tracekit.analyze(record(program).trace, "memory_errors", 1).result
+    assert [(row["kind"], row["object"]["kind"]) for row in result["errors"]] == [("read_after_free", "heap")]
+    assert not result["summary"]["own_malloc"]
+
+
+def test_a_malloc_of_the_program_that_cannot_be_surrounded_has_none(tmp_path: Path) -> None:
+    (tmp_path / "app.c").write_text(OWN_MALLOC % "static void *volatile at; at = &&here; goto *at; here:")
+    program = compile_program([tmp_path / "app.c"], tmp_path / "app", ["-g", "-O0"], instrumented=True)
     trace = record(program).trace
     assert tracekit.analyze(trace, "memory_errors", 1).result["summary"]["own_malloc"]
     text = run_here("analyze", "-m", "memory_errors", trace).stdout.decode()

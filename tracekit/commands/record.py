@@ -298,6 +298,12 @@ def _report_all(result: Result, name: str, asked: Sequence[WindowRule] | None) -
             f"{'it' if forked == 1 else 'each'} in a trace of its own",
             file=sys.stderr,
         )
+    if result.outcome.own_malloc and not result.outcome.failure:
+        print(
+            f"tracekit: {name} brings its own malloc, and its blocks are no objects in the trace: they are if it is "
+            "compiled with `tracekit cc --allocator='*'`",
+            file=sys.stderr,
+        )
     _report_others(result)
     return status
 

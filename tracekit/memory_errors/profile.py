@@ -21,6 +21,7 @@ from tracekit.modules.merge_rows import add, as_key, join_rows
 from tracekit.objects.kernels.live import KIND_SHIFT, SITE_BITS, SITE_SHIFT
 from tracekit.objects.kinds import ObjectKind
 from tracekit.objects.live import SiteNames, every_site, known_instructions
+from tracekit.program.allocators import standard_name
 
 if TYPE_CHECKING:
     from tracekit.contexts.table import ContextTable
@@ -173,7 +174,7 @@ def _callee(program: Program, op: int) -> str:
     if op >= len(program.ops):
         return ""
     call = int(program.ops["base"][op])
-    return program.text(int(program.calls["callee"][call])) if call < len(program.calls) else ""
+    return standard_name(program, call) if call < len(program.calls) else ""
 
 
 def _joined_leaks(tables: Sequence[Sequence[Json]]) -> list[Json]:

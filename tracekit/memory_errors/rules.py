@@ -16,6 +16,7 @@ from tracekit.memory_errors import libraries
 from tracekit.memory_errors.kernels import checks, contents, states
 from tracekit.memory_errors.variables import named_accesses
 from tracekit.objects.live import live_objects, unloading
+from tracekit.program.allocators import standard_name
 
 if TYPE_CHECKING:
     from tracekit.program.program import Program
@@ -50,12 +51,14 @@ def asks_for_sizes(program: Program) -> bool:
 
 
 def _rule_of_call(program: Program, call: int) -> int:
-    name, flags = program.text(int(program.calls["callee"][call])), int(program.calls["flags"][call])
+    name, flags = standard_name(program, call), int(program.calls["flags"][call])
     if flags & CallFlag.INLINE_ASM:
         return checks.OPAQUE
     if not name or name in defined(program):
         return checks.OPAQUE | checks.BULK  # of what an indirect call calls nothing is known
     rule = checks.BULK
+    if program.text(int(program.calls["callee"][call])) in program.own_allocators:
+        rule |= checks.PACKED
     if name in libraries.MALLOC or libraries.is_new(name):
         rule |= checks.EMPTY
     if name in libraries.MAPPING:
@@ -100,7 +103,8 @@ def families(program: Program) -> Array:
     """What each instruction allocates or frees with (libraries.family_of): shape (instructions + 1,), uint8."""
     found = np.zeros(len(program.ops) + 1, np.uint8)
     for op in np.flatnonzero(program.ops["kind"] == OpKind.CALL).tolist():
-        found[op] = libraries.family_of(program.text(int(program.calls["callee"][int(program.ops["base"][op])])))
+        name = program.text(int(program.calls["callee"][int(program.ops["base"][op])]))
+        found[op] = 0 if name in program.own_allocators else libraries.family_of(name)
     return found
 
 
@@ -113,7 +117,7 @@ def moves_of(program: Program) -> Array:
     moves[:-1][program.valued] = contents.VALUE
     moves[:-1][np.isin(kinds, (OpKind.COPY_FROM, OpKind.COPY_TO))] = contents.COPY
     for op in np.flatnonzero(kinds == OpKind.CALL).tolist():
-        name = program.text(int(program.calls["callee"][int(ops["base"][op])]))
+        name = standard_name(program, int(ops["base"][op]))
         if name in libraries.MOVING or name in libraries.COPYING:
             moves[op] = contents.COPY
         elif name in libraries.SORTING:

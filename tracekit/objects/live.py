@@ -32,6 +32,7 @@ from tracekit.objects.kernels.live import (
 )
 from tracekit.objects.kinds import ObjectKind
 from tracekit.objects.profile import SITE, TREE, ObjectProfile, Rows, canonical
+from tracekit.program.allocators import standard_name
 from tracekit.program.sources import is_system
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def live_objects(program: Program, fields: list[tuple[str, str]] | None = None) 
     instructions = len(program.ops) + 1  # the last is for no instruction
     fresh = np.zeros(instructions, np.uint8)
     for op in np.flatnonzero(program.ops["kind"] == OpKind.CALL).tolist():
-        name = program.text(int(program.calls["callee"][program.ops["base"][op]]))
+        name = standard_name(program, int(program.ops["base"][op]))
         fresh[op] = name in FRESH or name.startswith("_Zn")
     function_of = np.append(program.op_function, np.uint32(len(program.functions)))
     return Live(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.image import IMPORTED, OpFlag, OpKind
+from tracekit.program.allocators import own_allocators
 from tracekit.program.callees import Callees
 from tracekit.program.linker import Rows
 from tracekit.program.source_names import SourceNames
@@ -120,6 +121,11 @@ class Tables:
     def requested(self) -> frozenset[str]:
         """What the compiler pass was asked to record of some unit beyond accesses, e.g. ``pointers=1``."""
         return frozenset(string_at(self.strings, offset) for offset in self.options["option"].tolist())
+
+    @cached_property
+    def own_allocators(self) -> dict[str, str]:
+        """See tracekit.program.allocators."""
+        return own_allocators(self.requested)
 
     @property
     def has_atomic_order(self) -> bool:

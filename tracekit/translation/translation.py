@@ -11,6 +11,7 @@ from tracekit.containers import arena
 from tracekit.containers.hash_table import copied_table, hash_table
 from tracekit.formats.events import NONE
 from tracekit.formats.image import CallFlag, OpKind
+from tracekit.program.allocators import standard_name
 from tracekit.program.sources import is_system
 from tracekit.translation.identities import copied_objects, empty_objects
 from tracekit.translation.kernels.identities import SHARED
@@ -33,7 +34,7 @@ def allocators(program: Program) -> NDArray[np.uint8]:
     """For each instruction FRESH, MOVES or 0, and 0 for none."""
     found = np.zeros(len(program.ops) + 1, np.uint8)
     for op in np.flatnonzero(program.ops["kind"] == OpKind.CALL).tolist():
-        name = program.text(int(program.calls["callee"][program.ops["base"][op]]))
+        name = standard_name(program, int(program.ops["base"][op]))
         if name in FRESH_FUNCTIONS or name.startswith("_Zn"):
             found[op] = FRESH
         elif name in MOVING_FUNCTIONS:

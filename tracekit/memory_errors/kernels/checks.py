@@ -73,6 +73,7 @@ MAPS = 128  # memory of the system
 OPAQUE = 256  # a call that may write anywhere, if it enters no function of the program
 SORTS = 1024  # what is loaded is moved about, and stored in the end
 HOSTS = 512  # a call of a function that is none of the program's, and may write anywhere
+PACKED = 2048  # an allocator of the program's own: what lies beside its blocks is not known
 
 # Elements of `control`.
 BORN = 0  # how many objects have begun

@@ -25,6 +25,7 @@ from tracekit.memory_errors.kernels.checks import (
     OPAQUE,
     OPEN,
     ORDER,
+    PACKED,
     ROUNDED,
     SLACK,
     UNKNOWN_AT,
@@ -67,7 +68,10 @@ def allocated(state: State, instruction: Any, context: Any, address: Any, size: 
     """Take in heap_alloc: a new block, or the tail by which a realloc let one grow."""
     live = state.live
     owner = extended(live, instruction, address, size)
-    if owner == 0:
+    is_bare = owner != 0 and live.objects.rows[owner].start == address
+    if is_bare:  # of an allocator of the program's own
+        replace(state.states, address - 8, np.int64(2 * SLACK + 8), BESIDE, UNKNOWN)
+    elif owner == 0:
         owner = begin(live, HEAP, instruction, allocation_context(live, context, levels), address, size, stream, 0)
         if owner == 0:
             return
@@ -78,7 +82,7 @@ def allocated(state: State, instruction: Any, context: Any, address: Any, size: 
         assign(state.states, address, np.int64(1), UNKNOWN)
         return
     assign(state.states, address, size, np.int64(UNWRITTEN if rules & EMPTY else WRITTEN))
-    if not rules & MAPS:
+    if not is_bare and not rules & (MAPS | PACKED):
         _surround(state, np.int64(live.objects.rows[owner].start), np.int64(live.objects.rows[owner].end))
 
 
@@ -107,7 +111,9 @@ def freed(state: State, instruction: Any, context: Any, address: Any, size: Any)
     start, stop, site = np.int64(old.start), np.int64(old.end), np.int64(old.site)
     is_tail = start != address and size > 0 and address + size == stop
     if kind_of(live.sites.rows[site].key) != HEAP or not (start == address or is_tail):
-        if not state.rules[np.uint64(row)] & MAPS:
+        if state.rules[np.uint64(row)] & PACKED:  # its blocks lie in other objects
+            state.errors.undecided[UNSEEN_FREE] += 1
+        elif not state.rules[np.uint64(row)] & MAPS:
             _wrong_free(state, INVALID_FREE, row, context, site, 0, address - start, stop - start)
         return
     allocator = (np.int64(live.sites.rows[site].key) >> SITE_SHIFT) & SITE_BITS

@@ -233,10 +233,18 @@ def begin(live: Any, kind: Any, site: Any, context: Any, address: Any, size: Any
 
 @inlined
 def extended(live: Any, site: Any, address: Any, size: Any) -> Any:
-    """If an allocation at `address` continues a heap object (realloc in place), let that grow; its row, or 0."""
+    """If an allocation at `address` continues a heap object (realloc in place), let that grow; its row, or 0.
+
+    That is one that is there and has no bytes, as those of a program's own allocators begin, which may lie side by
+    side; else one that ends there.
+    """
     row = np.int64(0)
-    if live.fresh[np.uint64(min(site, live.known.size - 1))] == 0 and address > 0 and 0 <= size <= LARGEST:
-        row = ends_at(live, address)
+    if address > 0 and 0 < size <= LARGEST:
+        row = starting_at(live, address)
+        if row != 0 and live.objects.rows[row].end != address:
+            row = np.int64(0)
+        if row == 0 and live.fresh[np.uint64(min(site, live.known.size - 1))] == 0:
+            row = ends_at(live, address)
         if row != 0 and kind_of(live.sites.rows[live.objects.rows[row].site].key) == HEAP:
             live.objects.rows[row].end += size
             _assign(live, address, size, row)

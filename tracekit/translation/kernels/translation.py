@@ -123,13 +123,12 @@ def allocated(translation: Translation, instruction: Any, site: Any, context: An
         return
     instruction = min(instruction, translation.allocators.size - 1)
     allocator = translation.allocators[np.uint64(instruction)]
-    if allocator != FRESH:
-        row = _ending_at(translation, address)
-        if row != 0:
-            block = translation.blocks.rows[row]
-            block.end += size
-            if size > 0:
-                place_object(translation.owners, address, address + size, row)
+    if size > 0:
+        grows = _empty_at(translation, address)
+        if grows == 0 and allocator != FRESH:
+            grows = _ending_at(translation, address)
+        if grows != 0:
+            _grow(translation, grows, address, size, instruction)
             return
     site = min(site, translation.allocators.size - 1)
     row = _begin(translation, HEAP, site, context, address, size)
@@ -139,14 +138,33 @@ def allocated(translation: Translation, instruction: Any, site: Any, context: An
 
 
 @inlined
+def _grow(translation: Any, row: Any, address: Any, size: Any, instruction: Any) -> None:
+    """A block has `size` bytes more. One that had none may be what a realloc moves another to."""
+    block = translation.blocks.rows[row]
+    block.end += size
+    place_object(translation.owners, address, address + size, row)
+    if block.start == address and translation.allocators[np.uint64(instruction)] == MOVES:
+        translation.control[MOVING] = row
+        translation.control[MOVER] = instruction
+
+
+@inlined
 def _ending_at(translation: Any, address: Any) -> Any:
-    """The row of the heap block whose last byte is the one before `address`, or that is there and has none; or 0."""
-    blocks = translation.blocks.rows
+    """The row of the heap block whose last byte is the one before `address`, or 0."""
     row = np.int64(identity_at(translation.owners, address - 1))
-    if blocks[row].kind != HEAP or blocks[row].end != address:
-        row = np.int64(_live_at(translation, address))
-        if blocks[row].end != address:
-            row = np.int64(0)
+    block = translation.blocks.rows[row]
+    if block.kind != HEAP or block.end != address:
+        row = np.int64(0)
+    return row
+
+
+@inlined
+def _empty_at(translation: Any, address: Any) -> Any:
+    """The row of the heap block that is there and has no bytes, or 0."""
+    row = np.int64(_live_at(translation, address))
+    block = translation.blocks.rows[row]
+    if block.kind != HEAP or block.start != address or block.end != address:
+        row = np.int64(0)
     return row
 
 
