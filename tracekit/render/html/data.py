@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tracekit.counted import counted
@@ -14,6 +13,7 @@ from tracekit.modules import registry
 from tracekit.modules.display import Display
 from tracekit.profiles.annotation import Annotations, shown_lines
 from tracekit.program.sources import Sources, is_system
+from tracekit.render.html.edges import edges_at
 from tracekit.render.places import FileNames, file_names, loops_told_apart
 
 Json = Mapping[str, Any]
@@ -41,11 +41,11 @@ class LoopRow:
     row: Json
     share: float
     """Of all accesses."""
-    edges: list[Json] = field(default_factory=list)
-    """source and destination (instructions), kind, count, carried, min_distance, max_distance; heaviest first."""
-    more_edges: int = 0
+    edges: list[Json]
+    """As edges.LoopEdges has them."""
+    more_edges: int
     """Edges that are left out, and how many of them the loop carries."""
-    more_carried: int = 0
+    more_carried: int
 
 
 @dataclass
@@ -112,82 +112,21 @@ def choose(gathered: Gathered, sources: Sources, limits: Limits) -> Shown:
 
 def _loops(result: Json, accesses: int, limits: Limits, left_out: list[str]) -> list[LoopRow]:
     rows = sorted(result["loops"], key=lambda row: -row["accesses"])
-    chosen = [LoopRow(row, row["accesses"] / accesses if accesses else 0.0) for row in rows[: limits.loops]]
-    if len(rows) > len(chosen):
-        left_out.append(f"Of {len(rows):,} loops (in their contexts) the {len(chosen):,} with most accesses are shown.")
-    _add_edges(chosen, result["dependences"])
-    shortened = 0
-    for loop in chosen:
-        loop.edges.sort(key=lambda edge: (not edge["carried"], -edge["count"]))
-        loop.more_edges = max(len(loop.edges) - limits.edges, 0)
-        loop.more_carried = sum(edge["carried"] for edge in loop.edges[limits.edges :])
-        shortened += loop.more_edges > 0
-        del loop.edges[limits.edges :]
-    for loop, row in zip(chosen, loops_told_apart(rows)):  # all of them, as in the text; edges are found by plain loops
-        loop.row = row
-    if shortened:
+    shown = rows[: limits.loops]
+    if len(rows) > len(shown):
+        left_out.append(f"Of {len(rows):,} loops (in their contexts) the {len(shown):,} with most accesses are shown.")
+    edges = edges_at(shown, result["dependences"], limits.edges)
+    if shortened := sum(loop.more > 0 for loop in edges):
         left_out.append(
             f"Of {counted(shortened, 'loop')} the graph shows the {limits.edges} heaviest dependences, "
             "those that the loop carries first."
         )
-    return chosen
-
-
-def _add_edges(loops: Sequence[LoopRow], dependences: Sequence[Json]) -> None:
-    """Give each loop the dependences that are valid at it, by their instructions."""
-    by_loop: dict[str, list[LoopRow]] = {}
-    for loop in loops:
-        by_loop.setdefault(json.dumps(loop.row["loop"]), []).append(loop)
-    edges: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row in dependences:
-        for level in row["levels"]:
-            for loop in by_loop.get(json.dumps(level["loop"]), ()):
-                if all(_inside(loop.row, row[end]) for end in ("source_context", "destination_context")):
-                    _add_edge(edges, loop, row, level)
-
-
-def _add_edge(edges: dict[tuple[Any, ...], dict[str, Any]], loop: LoopRow, row: Json, level: Json) -> None:
-    """Neither contexts below the loop nor instructions of one place are told apart."""
-    key = (id(loop), row["kind"], _place(row["source"]), _place(row["destination"]))
-    edge = edges.get(key)
-    if edge is None:
-        edge = edges[key] = {
-            "kind": row["kind"],
-            "source": row["source"],
-            "destination": row["destination"],
-            "count": 0,
-            "carried": False,
-            "min_distance": None,
-            "max_distance": None,
-        }
-        loop.edges.append(edge)
-    edge["count"] += row["count"]
-    if level["inter"]:
-        low, high = level["min_distance"], level["max_distance"]
-        edge["min_distance"] = min(low, edge["min_distance"]) if edge["carried"] else low
-        edge["max_distance"] = max(high, edge["max_distance"]) if edge["carried"] else high
-        edge["carried"] = True
-
-
-def _place(row: Json) -> tuple[Any, ...]:
-    return tuple(row[field] for field in ("kind", "file", "line", "column", "function"))
-
-
-def _inside(row: Json, access: Json | None) -> bool:
-    """Whether an access's context may lie in that of a loop's row.
-
-    A loop inside a recursion leaf is no part of the access's path; and in one that recursion came back to accesses are
-    made whose path is another.
-    """
-    loop = row["context"]
-    if loop is None or access is None:
-        return True
-    outer, path = loop["path"], access["path"]
-    around = len(outer) - 1
-    return bool(loop["root"] == access["root"]) and bool(
-        row.get("recursive")
-        or (path[:around] == outer[:around] and (len(path) <= around or path[around] == outer[around]))
-    )
+    # told apart among all of them, as in the text; edges were found by plain loops
+    told_apart = loops_told_apart(rows)[: limits.loops]
+    return [
+        LoopRow(told, row["accesses"] / accesses if accesses else 0.0, *found)
+        for row, told, found in zip(shown, told_apart, edges)
+    ]
 
 
 # -- sources ---------------------------------------------------------------------------------------
