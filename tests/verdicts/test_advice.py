@@ -14,7 +14,7 @@ from tests.verdicts import scenario_tables
 from tests.verdicts.test_verdicts_known import HEADER, LOOP, flow, list_walk, loop
 from tests.verdicts.test_verdicts_random import scenarios
 from tracekit.verdicts.advice import Advice, Limits
-from tracekit.verdicts.evidence import PlacedBlocker
+from tracekit.verdicts.behind import PlacedBlocker
 from tracekit.verdicts.loop_facts import Reason
 from tracekit.verdicts.names import as_in_source
 from tracekit.verdicts.pipeline import stages
@@ -96,10 +96,9 @@ def test_evidence_is_that_of_the_naive_reference(scenario: Scenario, iterations:
     judgements = judge(program, profile)
     advice = Advice(program, profile, judgements, Limits(0, 0.0, 50.0))
     for judgement in judgements:
-        for blocker in judgement.blocked_by:
-            if blocker.reason is not Reason.DEPENDENCE:
-                continue
-            row = advice.evidence.row([PlacedBlocker(blocker, judgement.node)], iterations)
+        blockers = [blocker for blocker in judgement.blocked_by if blocker.reason is Reason.DEPENDENCE]
+        rows = advice.evidence.rows([[PlacedBlocker(blocker, judgement.node)] for blocker in blockers], iterations)
+        for blocker, row in zip(blockers, rows, strict=True):
             behind = [
                 each
                 for each in scenario.dependences

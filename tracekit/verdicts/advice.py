@@ -15,9 +15,10 @@ from tracekit.dependence.profile import DependenceProfile
 from tracekit.dependence.rows import LoopKey, loop_key
 from tracekit.formats.image import CallFlag, EdgeKind, NodeKind, OpKind
 from tracekit.program.fates import fates
+from tracekit.verdicts.behind import PlacedBlocker
 from tracekit.verdicts.clauses import NoDirective
 from tracekit.verdicts.clocks import ClockCalls
-from tracekit.verdicts.evidence import Evidence, PlacedBlocker
+from tracekit.verdicts.evidence import Evidence
 from tracekit.verdicts.loop_facts import Reason
 from tracekit.verdicts.names import VerdictNames, as_in_source
 from tracekit.verdicts.obstacles import in_order
@@ -290,11 +291,13 @@ class Advice:
             for blocker in judgement.blocked_by:
                 copies.setdefault(self._source_text(blocker), []).append(PlacedBlocker(blocker, judgement.node))
         blockers = [placed[0].blocker for placed in copies.values()]
+        depending = [placed for placed in copies.values() if placed[0].blocker.reason is Reason.DEPENDENCE]
+        evidence = iter(self.evidence.rows(depending, iterations))
         rows = []
-        for blocker, placed in zip(blockers, copies.values()):
+        for blocker in blockers:
             row = self.names.blocker(blocker)
             if blocker.reason is Reason.DEPENDENCE:
-                row.update(self.evidence.row(placed, iterations))
+                row.update(next(evidence))
             elif blocker.reason is Reason.EXTERNAL:
                 row["callee"] = self._callee(blocker.source)
             rows.append(row)
