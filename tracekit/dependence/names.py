@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tracekit.contexts.names import ContextNames, Json
@@ -26,6 +27,7 @@ class ProfileNames(ContextNames):
         super().__init__(program, profile.nodes)
         self.profile = profile
         self.allocators = Allocators(program, profile.nodes, self.instruction)
+        self.object = lru_cache(maxsize=None)(self._object)
 
     def phi(self, phi: int) -> Json:
         """A variable that a loop carries in a register."""
@@ -36,7 +38,7 @@ class ProfileNames(ContextNames):
             **self.program.phi_place(phi),
         }
 
-    def object(self, row: int) -> Json:
+    def _object(self, row: int) -> Json:
         """A row of the profile's objects; a site is an instruction, of a heap block with what allocators.py says."""
         if row == NONE:
             return {"kind": "unknown"}

@@ -71,7 +71,9 @@ class Advice:
         for judgement in judgements:
             self._by_loop.setdefault(loop_key(self._source_loop(judgement)), []).append(judgement)
         self._stages_by_node: dict[int, list[Stage]] = {}
-        self._source_text = lru_cache(maxsize=None)(self._source_text_of)  # contexts of a loop share most obstacles
+        # Contexts of a loop share most obstacles, and obstacles their instructions.
+        self._source_text = lru_cache(maxsize=None)(self._source_text_of)
+        self._instruction_text = lru_cache(maxsize=None)(self._instruction_text_of)
 
     def _source_loop(self, judgement: Judgement) -> Json:
         """The loop as it stands in the source, wherever its function was inlined."""
@@ -180,7 +182,12 @@ class Advice:
 
     def _source_text_of(self, blocker: Blocker) -> str:
         """The same for the copies that inlining made of an obstacle."""
+        if blocker.reason is Reason.DEPENDENCE:
+            return f"{self._instruction_text(blocker.source)} -> {self._instruction_text(blocker.destination)}"
         return repr(as_in_source(self.names.blocker(blocker)))
+
+    def _instruction_text_of(self, op: int) -> str:
+        return repr(as_in_source(self.names.instruction(op)))
 
     def _context_key(self, group: Sequence[Judgement]) -> tuple[Any, ...]:
         return min((context["root"], tuple(context["path"])) for context in self._contexts(group))

@@ -36,7 +36,10 @@ class Evidence:
         self.rare = rare
         self.carried = Carried(judge.profile)
         self._beside_by_node: dict[int, dict[int, set[int]]] = {}
-        self._spoilers = lru_cache(maxsize=None)(self._spoilers_of)  # pairs of one update share them
+        # Pairs of one update share their spoilers, rows their contexts.
+        self._spoilers = lru_cache(maxsize=None)(self._spoilers_of)
+        self._contexts = lru_cache(maxsize=None)(self._contexts_of)
+        self._update_of: list[int] = self.judge.facts.updates.triple.tolist()
 
     def rows(self, blockers: Sequence[Sequence[PlacedBlocker]], iterations: int) -> list[Json]:
         """The dependences between two instructions that a loop carries in spite of its transformations.
@@ -50,18 +53,20 @@ class Evidence:
         ]
 
     def _row(self, placed: Sequence[PlacedBlocker], behind: Behind, iterations: int) -> Json:
-        shown = [[self.names.context(node) for node in pair] for pair in behind.contexts[:LISTED_CONTEXTS]]
         return {
             "kinds": [KIND_NAMES[kind] for kind in behind.kinds],
             "objects": None if behind.objects is None else [self.names.object(number) for number in behind.objects],
             "context_pairs": len(behind.contexts),
-            "contexts": [{"source": source, "destination": destination} for source, destination in shown],
+            "contexts": [self._contexts(*pair) for pair in behind.contexts[:LISTED_CONTEXTS]],
             "distance": {"min": behind.least, "max": behind.greatest},
             "executions": behind.executions,
             "per_iteration": round(behind.executions / max(iterations, 1), 6),
             "rare": 100 * behind.executions <= self.rare * iterations,
             "remedy": self._remedy(placed, behind),
         }
+
+    def _contexts_of(self, source: int, destination: int) -> Json:
+        return {"source": self.names.context(source), "destination": self.names.context(destination)}
 
     def _remedy(self, placed: Sequence[PlacedBlocker], behind: Behind) -> Json | None:
         """What a programmer could do about a dependence; None: nothing that the trace would show, or copies differ."""
@@ -76,9 +81,9 @@ class Evidence:
     def _remedy_of(self, blocker: Blocker, behind: Behind, nodes: Sequence[int]) -> Json | None:
         """The same of one copy, at some nodes."""
         updates = self.judge.facts.updates
-        ends = [min(op, updates.triple.size - 1) for op in (blocker.source, blocker.destination)]
-        if all(updates.triple[op] >= 0 for op in ends) and len(set(map(updates.operator_of, ends))) == 1:
-            triples = frozenset(updates.triple[ends].tolist())
+        ends = [min(op, len(self._update_of) - 1) for op in (blocker.source, blocker.destination)]
+        triples = frozenset(self._update_of[op] for op in ends)
+        if min(triples) >= 0 and len(set(map(updates.operator_of, ends))) == 1:
             operator = updates.operator_of(ends[0])
             return {
                 "kind": "reduce",
