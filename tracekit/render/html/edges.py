@@ -77,16 +77,14 @@ def _edges_of_sets(loops: _Loops, rows: Sequence[Json]) -> dict[tuple[int, str, 
     sources, destinations = _places(rows)
     edges: dict[tuple[int, str, int, int], _Edge] = {}
     for number, (row, source, destination) in enumerate(zip(rows, sources, destinations)):
-        kind, count = row["kind"], row["count"]
-        ends = row["source_context"], row["destination_context"]
-        for level in row["levels"]:
-            among = loops.around(level["loop"], *ends)
+        for level, alike in loops.levels(row["levels"]):
+            among = loops.around(alike, row["source_context"]) & loops.around(alike, row["destination_context"])
             if among:
-                key = among, kind, source, destination
+                key = among, row["kind"], source, destination
                 edge = edges.get(key)
                 if edge is None:
                     edge = edges[key] = _Edge(number)
-                edge.count += count
+                edge.count += row["count"]
                 if level["inter"]:
                     edge.carry(level["min_distance"], level["max_distance"])
     return edges
@@ -108,30 +106,29 @@ def _places(rows: Sequence[Json]) -> tuple[list[int], list[int]]:
 
 
 class _Loops:
-    """The loops of a page: sets of them are bits of a number, by their place in the page."""
+    """The loops of a page: sets of them are bits of a number, by their place in the page.
+
+    What is asked for is told apart by its identity, and has to live as long as this.
+    """
 
     def __init__(self, rows: Sequence[Json]) -> None:
         self._rows = rows
-        self._by_text: dict[str, list[int]] = {}
+        self._alike: dict[str, list[int]] = {}
         for number, row in enumerate(rows):
-            self._by_text.setdefault(json.dumps(row["loop"]), []).append(number)
-        self._alike: dict[int, list[int]] = {}
+            self._alike.setdefault(json.dumps(row["loop"]), []).append(number)
+        self._levels: dict[int, list[tuple[Json, list[int]]]] = {}
         self._around: dict[tuple[int, int], int] = {}
 
-    def around(self, loop: Json, source: Json | None, destination: Json | None) -> int:
-        """Of the rows of a plain loop those whose contexts the accesses at both ends may lie in.
+    def levels(self, levels: Sequence[Json]) -> list[tuple[Json, list[int]]]:
+        """Of the levels of a dependence those of loops of the page, each with the numbers of the loops alike."""
+        found = self._levels.get(id(levels))
+        if found is None:
+            numbers = [(level, self._alike.get(json.dumps(level["loop"]))) for level in levels]
+            found = self._levels[id(levels)] = [(level, alike) for level, alike in numbers if alike]
+        return found
 
-        `loop` and the contexts are told apart by their identity, and have to live as long as this.
-        """
-        alike = self._alike.get(id(loop))
-        if alike is None:
-            alike = self._alike[id(loop)] = self._by_text.get(json.dumps(loop), [])
-        if not alike:
-            return 0
-        return self._inside(alike, source) & self._inside(alike, destination)
-
-    def _inside(self, alike: list[int], access: Json | None) -> int:
-        """Of loops with one text those that an access may be made in."""
+    def around(self, alike: list[int], access: Json | None) -> int:
+        """Of loops alike those in whose contexts an access with this context may lie."""
         key = id(alike), id(access)
         found = self._around.get(key)
         if found is None:

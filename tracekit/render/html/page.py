@@ -13,6 +13,7 @@ from importlib.resources import files
 from string import Template
 
 from tracekit.inputs import Gathered
+from tracekit.profiles.gc_paused import gc_paused
 from tracekit.program.sources import Sources
 from tracekit.render.html.data import Limits, choose
 from tracekit.render.html.sections import body
@@ -21,6 +22,7 @@ MOST_BYTES = 5_000_000
 """Of a page. What is shown is halved until it fits."""
 
 
+@gc_paused()
 def write_page(gathered: Gathered, sources: Sources, title: str, limits: Limits | None = None) -> str:
     """The page as HTML text, of less than MOST_BYTES bytes of UTF-8."""
     limits = limits or Limits()
