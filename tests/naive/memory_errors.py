@@ -135,16 +135,23 @@ class NaiveMemoryErrors(NaiveObjects):
             self.born(address)
         block = grows or self.bytes[address]
         self.assign(address, size, UNWRITTEN if self.rule(subject, checks.EMPTY) else WRITTEN)
-        if bare or self.rule(subject, checks.MAPS | checks.PACKED):
+        if bare or self.rule(subject, checks.PACKED):
+            if self.rounded:
+                self.forget_freed(block.end, block.end + min(block.end - block.start, checks.MOST_SPARE) + 32)
+            return
+        if self.rule(subject, checks.MAPS):
             return
         chunk = (max(block.end - block.start, 24) + 8 + 15) // 16 * 16
         if self.rounded:
-            for byte in range(block.end, block.start + chunk + 8):
-                if isinstance(self.state(byte), tuple):
-                    self.states[byte] = UNKNOWN
+            self.forget_freed(block.end, block.start + chunk + 8)
         else:
             self.replace(block.end, max(block.start + chunk - block.end, 0), UNKNOWN, BESIDE)
             self.replace(block.start - 8, 8, UNKNOWN, BESIDE)
+
+    def forget_freed(self, start: int, end: int) -> None:
+        for byte in range(start, end):
+            if isinstance(self.state(byte), tuple):
+                self.states[byte] = UNKNOWN
 
     def freed(self, number: int, place: Place, address: int, size: int) -> None:
         row, owner = place[0], self.owner(address)

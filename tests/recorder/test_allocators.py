@@ -83,6 +83,7 @@ ALLOCATOR = r"""
     }
     void *NAME(aligned_alloc)(size_t alignment, size_t size) { (void)alignment; return NAME(malloc)(size); }
     size_t NAME(malloc_usable_size)(void *block) { return header_of(block)->size; }
+    size_t NAME(peek)(void *block) { return header_of(block)->size; }
 """
 
 DECLARATIONS = r"""
@@ -207,7 +208,8 @@ def test_blocks_are_what_the_program_was_given(tmp_path: Path, prefix: str, allo
         of_library = ["-shared", "-fPIC"] if allocator == "shared" else ["-c"]
         other = [build(tmp_path, ALLOCATOR, *defined, *asked, *of_library, name="pool.so")]
         seen = {row["name"] for row in Tables(units(other[0])[0])["functions"]}
-        assert seen - {"header_of"} == {f"{prefix}malloc_usable_size"}  # the rest is the allocators' code only
+        # the rest is the allocators' code only
+        assert seen - {"header_of"} == {f"{prefix}malloc_usable_size", f"{prefix}peek"}
     app = build(tmp_path, calls.source(), *defined, *asked, *map(str, other), f"-Wl,-rpath,{tmp_path}")
     run = record(tmp_path, app)
     assert run.returncode == 0 and "brings its own malloc" not in run.stderr, run.stderr
@@ -345,19 +347,45 @@ def test_what_the_option_takes() -> None:
             allocator_names.read(wrong)
 
 
+def test_bytes_that_an_allocator_gives_beyond_what_it_is_asked_for(tmp_path: Path) -> None:
+    """Who asks how many there are may use them, though they were another block's before."""
+    source = r"""
+        #include <stddef.h>
+        #include <string.h>
+        void *pool_malloc(size_t);
+        size_t pool_malloc_usable_size(void *);
+        void pool_free(void *);
+        int main(void)
+        {
+            char *first = pool_malloc(40), *again;
+            pool_free(first);
+            again = pool_malloc(24);
+            again[pool_malloc_usable_size(again) - 1] = 1;
+            memset(again, 0, pool_malloc_usable_size(again));
+            pool_free(again);
+            return again[3]; /* 15 */
+        }
+    """
+    asked = ("-DPREFIX=pool_", "--allocator=pool_*", "-O0")
+    other = build(tmp_path, ALLOCATOR, *asked, "-c", name="pool.o")
+    assert record(tmp_path, build(tmp_path, source, *asked, str(other))).returncode == 0
+    result = tracekit.analyze(tmp_path / "trace.zst", "memory_errors", 1).result
+    assert [(row["kind"], row["instruction"]["line"]) for row in result["errors"]] == [("read_after_free", 15)]
+
+
 def test_errors_in_the_blocks_of_an_allocator(tmp_path: Path) -> None:
     """What an allocator does with free blocks, and beside them, is none; what the program does is one."""
     source = r"""
         #include <stddef.h>
         void *pool_malloc(size_t), *pool_calloc(size_t, size_t), *pool_realloc(void *, size_t);
-        size_t pool_malloc_usable_size(void *);
+        size_t pool_peek(void *);
         void pool_free(void *);
         void *stays(void *block, size_t size) { (void)size; return block; }
         int main(void)
         {
             int *written = pool_malloc(40), *zeroed = pool_calloc(4, 4), sum = 0;
             sum += zeroed[2] ? 1 : 2;
-            sum += (int)pool_malloc_usable_size(zeroed);
+            sum += (int)pool_peek(zeroed);
             written[3] = 1;
             written = pool_realloc(written, 400);
             sum += written[3] ? 1 : 2;

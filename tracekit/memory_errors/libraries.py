@@ -17,6 +17,8 @@ MALLOC = ("malloc", "realloc", "reallocarray", "aligned_alloc", "memalign", "pos
 ZEROED = ("calloc",)
 DUPLICATES = ("strdup", "strndup", "wcsdup", "__strdup", "__strndup")
 """Return a block that is the program's to free."""
+SIZE_ASKING = ("usable_size", "malloc_size", "allocx")
+"""How names of jemalloc's, mimalloc's and others' functions end that say how many bytes a block really has."""
 MAPPING = ("mmap", "mmap64", "mremap", "munmap", "shmat")
 MOVING = ("realloc", "reallocarray", "mremap")
 """Copy the contents of a block that they move."""

@@ -90,6 +90,8 @@ CONTROL = 9
 
 SLACK = 16
 """glibc's blocks have sizes that are multiples of this, the least is twice it; 8 bytes of each are the size itself."""
+MOST_SPARE = 1 << 22
+"""An allocator of the program's own may give twice what it is asked for, and a little; at most so much more."""
 LARGE = 1 << 17
 """Blocks of so many bytes may be given back to the system, which may use their addresses for something else."""
 MOST = 1 << 30

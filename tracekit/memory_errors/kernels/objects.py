@@ -22,6 +22,7 @@ from tracekit.memory_errors.kernels.checks import (
     LARGEST,
     MAPS,
     MISMATCHED_FREE,
+    MOST_SPARE,
     OPAQUE,
     OPEN,
     ORDER,
@@ -82,8 +83,12 @@ def allocated(state: State, instruction: Any, context: Any, address: Any, size: 
         assign(state.states, address, np.int64(1), UNKNOWN)
         return
     assign(state.states, address, size, np.int64(UNWRITTEN if rules & EMPTY else WRITTEN))
-    if not is_bare and not rules & (MAPS | PACKED):
-        _surround(state, np.int64(live.objects.rows[owner].start), np.int64(live.objects.rows[owner].end))
+    start, stop = np.int64(live.objects.rows[owner].start), np.int64(live.objects.rows[owner].end)
+    if is_bare or rules & PACKED:
+        if state.control[ROUNDED] != 0:
+            forget_freed(state.states, stop, min(stop - start, MOST_SPARE) + 2 * SLACK)
+    elif not rules & MAPS:
+        _surround(state, start, stop)
 
 
 @inlined
