@@ -47,9 +47,9 @@ def rules_of(program: Program) -> Array:
 
 def asks_for_sizes(program: Program) -> bool:
     """Whether the program asks how many bytes its blocks really have, all of which it may use."""
-    asks = ("malloc_usable_size", *(libraries.SIZE_ASKING if program.own_allocators else ()))
+    endings = libraries.SIZE_ASKING if program.own_allocators else ()
     names = {program.text(name) for name in set(program.calls["callee"].tolist())}
-    return any(name == asks[0] or name.endswith(asks[1:]) for name in names)
+    return any(name == "malloc_usable_size" or name.endswith(endings) for name in names)
 
 
 def _rule_of_call(program: Program, call: int) -> int:

@@ -86,7 +86,7 @@ def allocated(state: State, instruction: Any, context: Any, address: Any, size: 
     start, stop = np.int64(live.objects.rows[owner].start), np.int64(live.objects.rows[owner].end)
     if is_bare or rules & PACKED:
         if state.control[ROUNDED] != 0:
-            forget_freed(state.states, stop, min(stop - start, MOST_SPARE) + 2 * SLACK)
+            forget_freed(state.states, stop, np.int64(min(stop - start, np.int64(MOST_SPARE))) + 2 * SLACK)
     elif not rules & MAPS:
         _surround(state, start, stop)
 
