@@ -1,10 +1,10 @@
 // Allocators.cpp: see Allocators.h.
 #include "Allocators.h"
 
+#include "Attributes.h"
 #include "Compat.h"
 
 #include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -108,12 +108,7 @@ public:
   /// What `F` did is now done by a function of another name; `F` calls that. Returns it.
   Function *moveBody(Function &F, const AllocatorForm &Form) {
     Function *Body = sibling(F, ".allocates");
-    Body->copyAttributesFrom(&F);
-    Body->setLinkage(GlobalValue::InternalLinkage);
-    Body->setVisibility(GlobalValue::DefaultVisibility);
-    Body->setDLLStorageClass(GlobalValue::DefaultStorageClass);
-    Body->setDSOLocal(true);
-    Body->setComdat(F.getComdat());
+    makeInternalLike(*Body, F);
     Body->splice(Body->begin(), &F);
     for (Argument &Given : F.args()) {
       Argument *Moved = Body->getArg(Given.getArgNo());

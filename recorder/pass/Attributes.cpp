@@ -50,6 +50,15 @@ bool isInstrumented(const Function &F, const TargetLibraryInfo &TLI) {
   return !isIFuncResolver(F) && !isCalledInsideBlocks(F, TLI) && !usesFunclets(F);
 }
 
+void makeInternalLike(Function &Own, Function &F) {
+  Own.copyAttributesFrom(&F);
+  Own.setLinkage(GlobalValue::InternalLinkage);
+  Own.setVisibility(GlobalValue::DefaultVisibility);
+  Own.setDLLStorageClass(GlobalValue::DefaultStorageClass);
+  Own.setDSOLocal(true);
+  Own.setComdat(F.getComdat());
+}
+
 void dropBrokenAttributes(Module &M) {
   static constexpr Attribute::AttrKind Kinds[] = {Attribute::Memory, Attribute::NoSync, Attribute::NoCallback,
                                                   Attribute::Speculatable};

@@ -1,6 +1,7 @@
 // Twins.cpp: see Twins.h. Which functions have a twin, where its doors are, and how the two bodies are made.
 #include "Twins.h"
 
+#include "Attributes.h"
 #include "Compat.h"
 #include "LoopDoors.h"
 #include "RegistersAhead.h"
@@ -325,12 +326,7 @@ static Function *makeBody(Function &F) {
   auto *Type = FunctionType::get(F.getReturnType(), Types, false);
   Function *Body = Function::Create(Type, GlobalValue::InternalLinkage, F.getAddressSpace(), F.getName() + ".tk");
   M.getFunctionList().insert(F.getIterator(), Body); // the assembler wants it first: section tk_sites is linked to it
-  Body->copyAttributesFrom(&F);
-  Body->setLinkage(GlobalValue::InternalLinkage);
-  Body->setVisibility(GlobalValue::DefaultVisibility);
-  Body->setDLLStorageClass(GlobalValue::DefaultStorageClass);
-  Body->setDSOLocal(true);
-  Body->setComdat(F.getComdat());
+  makeInternalLike(*Body, F);
   Body->addParamAttr(F.arg_size(), Attribute::Nest);
   for (Argument &A : Body->args()) // by value is what the clean body is given, where it lies
     Body->removeParamAttr(A.getArgNo(), Attribute::ByVal);
