@@ -17,8 +17,10 @@ _ITEM = re.compile(r"\s*([^\s(),;:=*]*\*|[^\s(),;:=*]+)\s*(?:\(([^()]*)\))?\s*(?
 def read(text: str) -> list[str]:
     """The allocators that the value of one option names, separated by commas.
 
-    Raises TracekitError for one that is none.
+    Quotes around it are left out: CC="tracekit cc --allocator='je_*'" is read by make's shell, which takes them away,
+    and by configure scripts, which do not. Raises TracekitError for one that is none.
     """
+    text = text.strip("'\"")
     found: list[str] = []
     position = 0
     while position < len(text) or not text:

@@ -333,6 +333,7 @@ def test_what_the_option_takes() -> None:
     assert allocator_names.read("je_malloc, je_*,*,PyMem_RawFree") == ["je_malloc", "je_*", "*", "PyMem_RawFree"]
     assert allocator_names.read("palloc(_, size),give( block )") == ["palloc:_s", "give:b"]
     assert allocator_names.read("take(out,_,count,size)") == ["take:o_cs"]
+    assert allocator_names.read("'palloc(_,size)'") == allocator_names.read('"palloc(_,size)"') == ["palloc:_s"]
     for wrong, why in {
         "": "takes names such as",
         "a b": "takes names such as",
