@@ -364,10 +364,16 @@ static inline int tk_recording(void)
     return __tk_state.stream != NULL;
 }
 
+/* Whether the thread's stream waits while it writes to scratch memory: outside a window, or in an allocator. */
+static inline int tk_is_parked(void)
+{
+    return !__tk_state.stream && tk_current && tk_current->held.stream && tk_current->depth == 0;
+}
+
 /* Whether it is outside a window, where only what has a ticket is recorded: objects, locks, threads. */
 static inline int tk_is_paused(void)
 {
-    return tk_windows.paused && !__tk_state.stream && tk_current && tk_current->held.stream && tk_current->depth == 0;
+    return tk_windows.paused && tk_is_parked();
 }
 
 /* Whether events with tickets are recorded: inside and outside of windows. A thread that has to look around does so

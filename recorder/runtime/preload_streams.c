@@ -36,17 +36,12 @@ void tk_scratch(void)
     __tk_state = (struct tk_state){words, words + SCRATCH_WORDS - TK_SLACK, NULL, NULL};
 }
 
-static int is_parked(void)
-{
-    return tk_current && tk_current->held.stream && tk_current->depth == 0 && !__tk_state.stream;
-}
-
 /* Instrumented code that runs on outside of windows, or in an allocator, has filled its scratch memory. If nobody has
  * cleared the limit there is nothing else to see to; for windows by time the clock does that. */
 static int begin_scratch_again(void)
 {
     uint64_t *words = scratch_words();
-    if (tk_windows.may_step || !is_parked() || __tk_state.limit != words + SCRATCH_WORDS - TK_SLACK)
+    if (tk_windows.may_step || !tk_is_parked() || __tk_state.limit != words + SCRATCH_WORDS - TK_SLACK)
         return 0;
     __tk_state.pos = words;
     return 1;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from random import Random
 
@@ -10,7 +11,8 @@ import pytest
 import tracekit
 from tests import prepared
 from tests.recorder.instrumented import Tables, clang, units
-from tests.recorder.recording import ENVIRONMENT, TRACEKIT, build, events, record
+from tests.recorder.recording import ENVIRONMENT, ROOT, TRACEKIT, build, events, record
+from tracekit.formats.allocators import FAMILY
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder import allocator_names
 
@@ -327,6 +329,12 @@ def test_what_is_no_allocator_is_left_alone_and_named(tmp_path: Path) -> None:
         assert f"warning: {name} is not taken for an allocator" in run.stderr
         assert any(row["name"] == name for row in Tables(units(tmp_path / "app")[0])["functions"])
     assert record(tmp_path, tmp_path / "app").stdout == "2!"
+
+
+def test_the_pass_knows_the_same_names() -> None:
+    source = (ROOT / "recorder" / "pass" / "Allocators.cpp").read_text()
+    family = source.split("MallocsFamily[] = {")[1].split("};")[0]
+    assert set(re.findall(r'\{"(\w+)", "\w+"\}', family)) == set(FAMILY)
 
 
 def test_what_the_option_takes() -> None:
