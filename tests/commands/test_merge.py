@@ -63,7 +63,7 @@ def merged(*files: Path, tmp: Path) -> dict[str, Any]:
     target = tmp / "merged.profile"
     assert main(["merge", *map(str, files), "-o", str(target)]) == 0
     content: dict[str, Any] = json.loads(target.read_text())
-    return content
+    return content | {"result": tracekit.load_profile(target).result}
 
 
 def test_a_dependence_is_there_if_any_run_shows_it(files: dict[str, Path], tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_what_is_no_profile_is_refused_in_one_sentence(
         '{"a": 1}': "lacks the keys",
         "[]": "empty list",
         "[1": "not all of it",
-        json.dumps({**good, "format": 2}): "install a newer one",
+        json.dumps({**good, "format": 3}): "install a newer one",
         json.dumps({**good, "result": []}): "`result` is missing or of the wrong kind",
         json.dumps(damaged_images): "its image tables cannot be read",
         json.dumps(damaged_tables): "its evidence is incomplete",

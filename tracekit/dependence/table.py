@@ -92,15 +92,15 @@ class DependenceTable(Table):
         groups, instruction, context = self._ordered, self._report.names.instruction, self._report.context
         kind, source, source_context, destination, destination_context = self._report.groups[:, groups]
         lists, list_of = self._report.levels()
-        columns = [
-            _texts(kind, lambda value: '{"kind": ' + dump(_KINDS[value])),
-            _texts(source, lambda op: ', "source": ' + dump(instruction(op))),
-            _texts(destination, lambda op: ', "destination": ' + dump(instruction(op))),
-            _texts(source_context, lambda key: ', "source_context": ' + dump(context(key))),
-            _texts(destination_context, lambda key: ', "destination_context": ' + dump(context(key))),
-            _texts(list_of[groups], lambda number: ', "levels": ' + dump(lists[number])),
-            _texts(self._report.counts[groups], lambda count: f', "count": {count}' + "},\n"),
-        ]
+        columns = _texts(
+            (kind, lambda value: '{"kind": ' + dump(_KINDS[value])),
+            (source, lambda op: ', "source": ' + dump(instruction(op))),
+            (destination, lambda op: ', "destination": ' + dump(instruction(op))),
+            (source_context, lambda key: ', "source_context": ' + dump(context(key))),
+            (destination_context, lambda key: ', "destination_context": ' + dump(context(key))),
+            (list_of[groups], lambda number: ', "levels": ' + dump(lists[number])),
+            (self._report.counts[groups], lambda count: f', "count": {count}' + "},\n"),
+        )
         for first in range(0, groups.size, ROWS):
             pieces = np.stack([column[first : first + ROWS] for column in columns], axis=1).ravel().tolist()
             pieces[-1] = pieces[-1].removesuffix(",\n")
@@ -110,9 +110,12 @@ class DependenceTable(Table):
 _KINDS = {kind.value: kind.name for kind in DependenceKind}
 
 
-def _texts(values: npt.NDArray[Any], text: Callable[[int], str]) -> Texts:
-    """The `text` of each of `values`, made once for equal ones."""
-    different, at = np.unique(values, return_inverse=True)
-    made = np.empty(different.size, object)
-    made[:] = [text(value) for value in different.tolist()]
-    return made[at]
+def _texts(*columns: tuple[npt.NDArray[Any], Callable[[int], str]]) -> list[Texts]:
+    """The text of each value of these columns, made once for equal ones, in the order in which rows first have them."""
+    different, first, at = zip(*(np.unique(values, return_index=True, return_inverse=True) for values, _ in columns))
+    made = [np.empty(values.size, object) for values in different]
+    places = [(column, index) for column, values in enumerate(different) for index in range(values.size)]
+    for place in np.argsort(np.concatenate(first), kind="stable").tolist():
+        column, index = places[place]
+        made[column][index] = columns[column][1](int(different[column][index]))
+    return [texts[rows] for texts, rows in zip(made, at)]

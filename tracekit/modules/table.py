@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 Json = dict[str, Any]
+
+
+def _plain(value: Any) -> Any:
+    """Arrays, which evidence holds, as lists."""
+    return value.tolist()
+
+
+dumped = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_plain).encode
+"""A value's JSON, as profiles have it."""
 
 ROWS = 1 << 10
 """Rows whose JSON is joined: profiles may have hundreds of megabytes."""
@@ -31,7 +41,10 @@ class Table(Sequence[Any]):
         return [row[name] for row in self.rows()]
 
     def json_parts(self, dump: Callable[[Any], str]) -> Iterator[str]:
-        """The JSON of all rows as `dump` writes each, one on a line, in parts of ROWS rows between which `,` is due."""
+        """The JSON of all rows, one on a line, in parts of ROWS rows between which `,` is due.
+
+        dump: what writes the value of a column that is no number.
+        """
         return joined_rows(self.rows(), dump, {})
 
     def __getitem__(self, index: Any) -> Any:
@@ -67,7 +80,7 @@ def joined_rows(rows: Sequence[Any], dump: Callable[[Any], str], known: dict[int
 def _row_json(row: Any, dump: Callable[[Any], str], known: dict[int, str]) -> str:
     """A row's JSON. Rows share instructions, contexts, levels: the text of each object is kept by its identity."""
     if not isinstance(row, dict):
-        return dump(row)
+        return dumped(row)
     parts = []
     for key, value in row.items():
         if isinstance(value, (dict, list)):

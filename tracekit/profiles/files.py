@@ -7,6 +7,7 @@ A file is JSON: one profile as an object, several as a list. Beside what ``analy
 * ``complete``: false if the trace was cut off,
 * ``facts``: numbers that only the text shows,
 * ``images``: the image tables as the trace has them (frames of SPEC.md, "IMAG", in base64), for modules that need them,
+* ``shared``: values that rows have in common, for which a number stands in them (tracekit.profiles.shared),
 * ``evidence``: what the module needs to merge profiles (``tracekit.module.Analysis.merge``); last, as it is long.
 
 What ``analyze --json`` prints names source files as the compiler was given them. ``folders`` has the folder from which
@@ -30,15 +31,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tracekit import interrupts, progress
 from tracekit.formats.errors import TracekitError
-from tracekit.profiles import compressed
+from tracekit.profiles import compressed, shared
 from tracekit.profiles.gc_paused import gc_paused
 from tracekit.profiles.json import json_parts
 
 if TYPE_CHECKING:
     from tracekit.profiles.profile import Profile
 
-FORMAT = 1
-"""The version of the layout that this code writes, and the newest that it reads."""
+FORMAT = 2
+"""The version of the layout that this code writes, and the newest that it reads: 2 since rows share values."""
 
 TRACE = "the trace"
 """What is written where a trace is."""
@@ -50,7 +51,7 @@ PRINTED = ("tracekit", "module", "trace", "traces", "folders", "options", "windo
 @gc_paused()
 def save(path: str | Path, profiles: Sequence[Profile]) -> None:
     """Write a profile file, whole or not at all. Raises TracekitError if it cannot be written."""
-    parts = (part.encode() for part in json_parts([_object(profile) for profile in profiles]))
+    parts = (part.encode() for part in json_parts([_object(profile) for profile in profiles], share=True))
     with progress.step(f"writing {path}"):
         write_bytes_whole(path, compressed.parts(parts) if compressed.wanted(path) else parts, "the profile")
 
@@ -188,23 +189,39 @@ def _begins_as_one(file: BinaryIO) -> bool:
     return first in (b"{", b"[")
 
 
+_KINDS: dict[str, type] = {
+    "options": dict,
+    "result": dict,
+    "build": list,
+    "facts": dict,
+    "images": list,
+    "folders": dict,
+    shared.KEY: list,
+}
+"""What the values of some keys are."""
+
+
 def _profile(path: str | Path, content: Any) -> Profile:
     from tracekit.profiles.profile import Profile
 
     if not isinstance(content, dict) or not isinstance(content.get("module"), str) or "tracekit" not in content:
         raise TracekitError(f"{path} is no profile: it lacks the keys `tracekit` and `module`.")
-    version = content.get("format", FORMAT)
+    version = content.get("format", 1)
     if not isinstance(version, int) or version > FORMAT:
         raise TracekitError(
             f"{path} has the profile format {version}; this tracekit reads up to {FORMAT}: install a newer one."
         )
-    kinds = {"options": dict, "result": dict, "build": list, "facts": dict, "images": list, "folders": dict}
-    for key, kind in kinds.items():
+    for key, kind in _KINDS.items():
         missing = key in ("options", "result") and key not in content
         if missing or not isinstance(content.get(key, kind()), kind):
             raise TracekitError(f"{path} is no profile: its `{key}` is missing or of the wrong kind.")
     if not all(isinstance(folder, str) for folder in content.get("folders", {}).values()):
         raise TracekitError(f"{path} is no profile: its `folders` are no names.")
+    try:
+        if shared.KEY in content:  # else what looks as if it named one does not
+            shared.resolve(content["result"], content[shared.KEY])
+    except shared.DanglingReference:
+        raise TracekitError(f"{path} is no profile: a row names a value that the file lacks.") from None
     report = {key: content[key] for key in PRINTED if key in content}
     build = tuple(tuple(map(str, image)) for image in content.get("build", []))
     return Profile(

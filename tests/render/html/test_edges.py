@@ -67,5 +67,5 @@ def test_edges_are_those_found_one_by_one(page: tuple[list[Any], list[Any]], mos
     loops, dependences = page
     expected = page_edges.edges_at(loops, dependences, most)
     assert [tuple(each) for each in edges_at(loops, dependences, most)] == expected
-    apart = json.loads(json.dumps(dependences))  # as from a file, where rows share nothing
+    apart = json.loads(json.dumps(dependences))  # as from a file of format 1, where rows share nothing
     assert [tuple(each) for each in edges_at(loops, apart, most)] == expected
