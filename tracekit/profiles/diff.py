@@ -109,7 +109,7 @@ def _identity(rows: Iterable[Any]) -> list[str]:
 def _compare_tables(old: Sequence[Json], new: Sequence[Json], identity: Sequence[str], place: Place) -> dict[str, Any]:
     before, after = (_by_key(rows, identity, place) for rows in (old, new))
     changed = []
-    for key in (key for key in before if key in after):
+    for key in (key for key in before if key in after and before[key] != after[key]):
         changes = _changes(*(_measures(rows[key], identity) for rows in (before, after)))
         if changes:
             changed.append({**{column: after[key].get(column) for column in identity}, "changes": changes})
@@ -121,11 +121,20 @@ def _compare_tables(old: Sequence[Json], new: Sequence[Json], identity: Sequence
     }
 
 
-def _by_key(rows: Iterable[Json], identity: Sequence[str], place: Place) -> dict[str, Json]:
+def _by_key(rows: Iterable[Json], identity: Sequence[str], place: Place) -> dict[tuple[Any, ...], Json]:
     """Rows by what they are about. Those that a place does not tell apart are one: numbers add, the worst verdict."""
-    by_key: dict[str, Json] = {}
+    texts: dict[int, str] = {}  # of objects by their identity: rows share contexts, instructions
+
+    def text(value: Any) -> Any:
+        if not isinstance(value, (dict, list)):
+            return value
+        if id(value) not in texts:
+            texts[id(value)] = json.dumps(place(value))
+        return texts[id(value)]
+
+    by_key: dict[tuple[Any, ...], Json] = {}
     for row in rows:
-        key = json.dumps([place(row.get(column)) for column in identity])
+        key = tuple([text(row.get(column)) for column in identity])
         by_key[key] = _together(by_key[key], row) if key in by_key else row
     return by_key
 
