@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tracekit.formats import library_functions
 from tracekit.memory_errors.kernels.checks import (
     DISORDER,
     ENDED,
@@ -107,7 +108,7 @@ class MemoryErrors(Module):
             raise TracekitError(
                 "memory_errors looks at whole runs: what was written outside a window would look as if it never was."
             )
-        return empty_state(self.program)
+        return empty_state(self.program, library_functions.recorded(self.metadata))
 
     @staticmethod
     def load(state: State, instruction: int, address: int, size: int, context: int, stream: int) -> None:

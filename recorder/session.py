@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tracekit.environment import users_environment
+from tracekit.formats import library_functions
 from tracekit.formats.errors import TracekitError
 from tracekit.recorder import mpi, toolchain, window_filters
 from tracekit.recorder.collector_messages import CollectorOptions, Ending, Outcome
@@ -337,6 +338,7 @@ def _meta(request: Request) -> dict[str, Any]:
         "tracekit": request.version,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "target": platform.machine(),
+        library_functions.KEY: library_functions.VERSION,
     }
     if request.windows is not None:
         meta["windows"] = True

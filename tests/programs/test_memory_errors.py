@@ -14,6 +14,7 @@ import pytest
 import tracekit
 from tests.needs import needs
 from tests.programs.running import FIXTURES, compile_program, record, run_here
+from tracekit.formats import library_functions
 
 FOLDER = FIXTURES / "memory_errors"
 SOURCES = sorted(path for path in FOLDER.iterdir() if path.suffix in (".c", ".cpp"))
@@ -85,6 +86,27 @@ def test_what_looks_like_an_error_is_none_in_optimised_code(level: str, tmp_path
 def test_a_sum_of_what_was_not_written_is_told_where_it_is_loaded(tmp_path: Path) -> None:
     source = FOLDER / "unwritten.c"
     assert said(source, "SUM") <= errors_in(analysed(source, tmp_path, "-O1"))
+
+
+ASKS_FOR_A_SIZE = """
+    #include <stdlib.h>
+    #include <sys/stat.h>
+    static struct stat file;
+    int main(void) { char *volatile block = malloc(8); fstat(0, &file); if (block[1]) abort(); }
+"""
+
+
+def test_what_an_older_recorder_did_not_record_may_have_been_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """fstat, which 0.1.0 did not know: there it may have written the block."""
+    (tmp_path / "app.c").write_text(ASKS_FOR_A_SIZE)
+    trace = record(compile_program([tmp_path / "app.c"], tmp_path / "app", ["-g", "-O0"], instrumented=True)).trace
+    result = tracekit.analyze(trace, "memory_errors", 1).result
+    assert [row["kind"] for row in result["errors"]] == ["unwritten_read"]
+    monkeypatch.setattr(library_functions, "KEY", "not there, as in a trace of 0.1.0")
+    result = tracekit.analyze(trace, "memory_errors", 1).result
+    assert result["errors"] == [] and result["summary"]["undecided"]["unknown_effects"] == 1
 
 
 HANDED_OVER = """

@@ -7,7 +7,7 @@ is no part of the program may write wherever it likes, but for those here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,20 +42,6 @@ READERS = (
     "vfprintf dprintf vdprintf __printf_chk __fprintf_chk __vprintf_chk __vfprintf_chk __dprintf_chk __vdprintf_chk"
 ).split()
 """Look at each byte that the recorder says they do, and decide something by it, or hand it to the system."""
-
-RECORDED = (
-    "read pread pread64 readv recv epoll_wait epoll_pwait eventfd_read fread fread_unlocked fgets fgets_unlocked "
-    "strtol strtoul strtoll strtoull strtoimax strtoumax strtof strtod strtold atoi atol atof snprintf vsnprintf "
-    "sprintf vsprintf qsort memcpy memmove memset mempcpy bcopy bzero __memcpy_chk __memmove_chk __memset_chk "
-    "__fgets_chk __fgets_unlocked_chk __fread_chk __fread_unlocked_chk __read_chk __pread_chk __pread64_chk "
-    "__recv_chk __vsnprintf_chk __vsprintf_chk __snprintf_chk __sprintf_chk free cfree modf modff modfl frexp frexpf "
-    "frexpl remquo remquof remquol sincos sincosf sincosl lgamma_r lgammaf_r lgammal_r strtok strtok_r strsep strxfrm "
-    "memccpy stpncpy wcscpy wcsncpy wmemcpy wmemmove wmemset asprintf vasprintf __asprintf_chk __vasprintf_chk sscanf "
-    "vsscanf __isoc99_sscanf __isoc99_vsscanf __isoc23_sscanf __isoc23_vsscanf rand_r erand48 nrand48 jrand48 "
-    "localtime gmtime localtime_r gmtime_r asctime ctime asctime_r ctime_r strftime mktime timegm stat lstat fstat "
-    "fstatat stat64 lstat64 fstat64 fstatat64 getcwd realpath readlink gethostname uname inet_ntop inet_pton"
-).split()
-"""All that they write is recorded (or they write into what nobody else has)."""
 
 HARMLESS = (
     "putchar putchar_unlocked putc putc_unlocked fputc fputc_unlocked _IO_putc perror getchar getchar_unlocked getc "
@@ -148,7 +134,7 @@ _HARMLESS_PREFIXES = (
 )
 """Of libstdc++: what prints, and what throws. Of flang's runtime: questions about descriptors, remainders."""
 
-_KNOWN = frozenset([*RECORDED, *READERS, *HARMLESS, *MALLOC, *ZEROED, *MAPPING])
+_KNOWN = frozenset([*READERS, *HARMLESS, *MALLOC, *ZEROED, *MAPPING])
 
 
 def is_new(name: str) -> bool:
@@ -161,9 +147,12 @@ def is_delete(name: str) -> bool:
     return name.startswith(("_ZdlPv", "_ZdaPv"))
 
 
-def is_harmless(name: str) -> bool:
-    """Whether a call of this function writes nothing that the events of the call do not tell of."""
-    return name in _KNOWN or is_new(name) or is_delete(name) or name.startswith(_HARMLESS_PREFIXES)
+def is_harmless(name: str, recorded: Collection[str]) -> bool:
+    """Whether a call of this function writes nothing that the events of the call do not tell of.
+
+    recorded: the functions whose writes the trace's recorder knows (formats.library_functions).
+    """
+    return name in recorded or name in _KNOWN or is_new(name) or is_delete(name) or name.startswith(_HARMLESS_PREFIXES)
 
 
 def family_of(name: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
 Array = Any
 
 
-def rules_of(program: Program) -> Array:
-    """The bits of kernels/checks.py for each instruction, and for none: shape (instructions + 1,), uint16."""
+def rules_of(program: Program, recorded: Collection[str]) -> Array:
+    """The bits of kernels/checks.py for each instruction, and for none: shape (instructions + 1,), uint16.
+
+    recorded: see :func:`libraries.is_harmless`.
+    """
     ops = program.ops
     rules = np.zeros(len(ops) + 1, np.uint16)
     kinds, uses = ops["kind"], ops["use"]
@@ -37,7 +41,7 @@ def rules_of(program: Program) -> Array:
     rules[:-1][named] |= checks.NAMED
     calls = np.flatnonzero(kinds == OpKind.CALL).tolist()
     for op in calls:
-        rules[op] |= _rule_of_call(program, int(ops["base"][op]))
+        rules[op] |= _rule_of_call(program, int(ops["base"][op]), recorded)
     if asks_for_sizes(program):
         for op in calls:
             if rules[op] & checks.COPIES:
@@ -52,7 +56,7 @@ def asks_for_sizes(program: Program) -> bool:
     return any(name == "malloc_usable_size" or name.endswith(endings) for name in names)
 
 
-def _rule_of_call(program: Program, call: int) -> int:
+def _rule_of_call(program: Program, call: int, recorded: Collection[str]) -> int:
     name, flags = standard_name(program, call), int(program.calls["flags"][call])
     if flags & CallFlag.INLINE_ASM:
         return checks.OPAQUE
@@ -73,7 +77,9 @@ def _rule_of_call(program: Program, call: int) -> int:
         rule |= checks.STRICT
     if name in libraries.FIRST_BYTE:
         rule |= checks.FIRST
-    return rule if flags & CallFlag.CLOCK or libraries.is_harmless(name) else rule | checks.OPAQUE | checks.HOSTS
+    if flags & CallFlag.CLOCK or libraries.is_harmless(name, recorded):
+        return rule
+    return rule | checks.OPAQUE | checks.HOSTS
 
 
 def defined(program: Program) -> frozenset[str]:
@@ -85,7 +91,7 @@ def defined(program: Program) -> frozenset[str]:
     return known
 
 
-def blind_functions(program: Program) -> Array:
+def blind_functions(program: Program, recorded: Collection[str]) -> Array:
     """1 for each function that calls what may write memory and is delivered as no event: shape (functions,), uint8.
 
     The pass takes a function that touches nothing but what it is given for one without effects (frexp, modf).
@@ -96,7 +102,7 @@ def blind_functions(program: Program) -> Array:
         name, signature = program.text(int(row["callee"])), program.text(int(row["signature"]))
         if int(row["flags"]) & (CallFlag.INLINE_ASM | CallFlag.CLOCK) or "ptr" not in signature:
             continue
-        if name not in defined(program) and not libraries.is_harmless(name):
+        if name not in defined(program) and not libraries.is_harmless(name, recorded):
             blind[int(program.op_function[int(row["op"])])] = 1
     return blind
 
@@ -142,8 +148,8 @@ def empty_contents(program: Program) -> contents.Contents:
     )
 
 
-def empty_state(program: Program) -> checks.State:
-    """Nothing lives, nothing was found."""
+def empty_state(program: Program, recorded: Collection[str]) -> checks.State:
+    """Nothing lives, nothing was found. recorded: see :func:`libraries.is_harmless`."""
     control = np.zeros(checks.CONTROL, np.int64)
     accesses = program.ops["kind"] <= OpKind.SET
     atomic = (program.ops["flags"] & OpFlag.ATOMIC != 0) | (program.ops["kind"] == OpKind.ATOMIC)
@@ -165,9 +171,9 @@ def empty_state(program: Program) -> checks.State:
             hash_table(checks.FOUND, 1 << 26),
             np.zeros(checks.REASONS, np.int64),
         ),
-        rules=rules_of(program),
+        rules=rules_of(program, recorded),
         family=families(program),
-        blind=blind_functions(program),
+        blind=blind_functions(program, recorded),
         copied=reserve("i8", 3 * MOST_STREAMS).reshape(-1, 3),
         doubt=reserve("i8", MOST_STREAMS),
         images=unloading(program),

@@ -1,0 +1,40 @@
+"""Functions of the C library whose writes into the program's memory are all events, by the recorder's version of them.
+
+What the others write, no event tells of: whoever asks whether memory was ever written must not take their word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+KEY = "library"
+"""Of META: the recorder's version of this list; 1 in a trace without it."""
+
+VERSION = 2
+"""The version that today's recorder knows. It rises with a release that records more functions."""
+
+_SINCE = {
+    1: (
+        "read pread pread64 recv fread fgets strtol strtoul strtoll strtoull strtod atoi atol atof snprintf vsnprintf "
+        "sprintf vsprintf qsort memcpy memmove memset mempcpy bcopy bzero __memcpy_chk __memmove_chk __memset_chk "
+        "__fgets_chk __fread_chk __read_chk __vsnprintf_chk __vsprintf_chk __snprintf_chk __sprintf_chk free cfree"
+    ),
+    2: (
+        "readv epoll_wait epoll_pwait eventfd_read fread_unlocked fgets_unlocked strtoimax strtoumax strtof strtold "
+        "__fgets_unlocked_chk __fread_unlocked_chk __pread_chk __pread64_chk __recv_chk modf modff modfl frexp frexpf "
+        "frexpl remquo remquof remquol sincos sincosf sincosl lgamma_r lgammaf_r lgammal_r strtok strtok_r strsep "
+        "strxfrm memccpy stpncpy wcscpy wcsncpy wmemcpy wmemmove wmemset asprintf vasprintf __asprintf_chk "
+        "__vasprintf_chk sscanf vsscanf __isoc99_sscanf __isoc99_vsscanf __isoc23_sscanf __isoc23_vsscanf rand_r "
+        "erand48 nrand48 jrand48 localtime gmtime localtime_r gmtime_r asctime ctime asctime_r ctime_r strftime mktime "
+        "timegm stat lstat fstat fstatat stat64 lstat64 fstat64 fstatat64 getcwd realpath readlink gethostname uname "
+        "inet_ntop inet_pton"
+    ),
+}
+
+
+def recorded(meta: Mapping[str, Any]) -> frozenset[str]:
+    """The functions all of whose writes are events of a trace with this META (or that write what nobody else has)."""
+    version = meta.get(KEY)
+    known = version if isinstance(version, int) else 1
+    return frozenset(name for since, names in _SINCE.items() if since <= known for name in names.split())
