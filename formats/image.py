@@ -118,6 +118,7 @@ class FunctionFlag(IntFlag):
     LOCAL = 2  # internal linkage: its name binds in this unit only
     VARARGS = 4
     RETURNS_TWICE = 8  # calls setjmp or its like
+    THREAD_LOCAL = 16  # uses variables of one thread
 
 
 class CallFlag(IntFlag):

@@ -4,8 +4,10 @@
 #include "Compat.h"
 #include "Names.h"
 #include "Temporaries.h"
+#include "Touches.h"
 
 #include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/InstIterator.h"
 
 using namespace llvm;
 
@@ -29,7 +31,8 @@ static tk_row_functions functionRow(const Function &F, Unit &U, SourceMap &Sourc
   R.signature = Calls.signature(F.getFunctionType());
   R.location = Source ? Sources.declaration(Source->getFile(), Source->getLine(), Source) : TK_NONE;
   R.flags = (F.hasAddressTaken() ? TK_FUNCTION_ADDRESS_TAKEN : 0) | (F.hasLocalLinkage() ? TK_FUNCTION_LOCAL : 0) |
-            (F.isVarArg() ? TK_FUNCTION_VARARGS : 0) | (callsReturnTwice(F) ? TK_FUNCTION_RETURNS_TWICE : 0);
+            (F.isVarArg() ? TK_FUNCTION_VARARGS : 0) | (callsReturnTwice(F) ? TK_FUNCTION_RETURNS_TWICE : 0) |
+            (any_of(instructions(F), isOfThread) ? TK_FUNCTION_THREAD_LOCAL : 0);
   return R;
 }
 

@@ -68,15 +68,6 @@ SmallVector<Binding, 0> bindingsOf(const Touches &T, SourceText &Sources) {
   return Found;
 }
 
-/// Whether an instruction takes the address of a thread-local variable, in C++ perhaps by the function that initialises
-/// it first.
-bool isOfThread(const Instruction &I) {
-  auto *Call = dyn_cast<CallBase>(&I);
-  const Function *Callee = Call ? Call->getCalledFunction() : nullptr;
-  return Callee &&
-         (Callee->getIntrinsicID() == Intrinsic::threadlocal_address || Callee->getName().starts_with("_ZTW"));
-}
-
 /// One loop of one function.
 class LoopInSource {
 public:

@@ -29,6 +29,13 @@ struct Place {
 
 } // namespace
 
+bool isOfThread(const Instruction &I) {
+  auto *Call = dyn_cast<CallBase>(&I);
+  const Function *Callee = Call ? Call->getCalledFunction() : nullptr;
+  return Callee &&
+         (Callee->getIntrinsicID() == Intrinsic::threadlocal_address || Callee->getName().starts_with("_ZTW"));
+}
+
 static bool isVariable(const Value *V) {
   auto *A = dyn_cast<AllocaInst>(V);
   return A ? A->isStaticAlloca() : isa<GlobalVariable>(V) && !cast<GlobalVariable>(V)->isConstant();

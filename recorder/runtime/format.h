@@ -383,6 +383,7 @@ enum {
     TK_FUNCTION_LOCAL = 2,
     TK_FUNCTION_VARARGS = 4,
     TK_FUNCTION_RETURNS_TWICE = 8,
+    TK_FUNCTION_THREAD_LOCAL = 16,
 };
 
 /* Flags of a call site. */

@@ -14,6 +14,8 @@ from tracekit.formats.image import PhiKind
 from tracekit.program.causes import Causes
 from tracekit.program.clocks import clock_calls
 from tracekit.program.loop_graph import LoopGraphs
+from tracekit.program.reach import calls_that_reach
+from tracekit.program.thread_locals import uses_thread_locals
 from tracekit.verdicts.transformations import Transformation, Updates
 
 if TYPE_CHECKING:
@@ -41,10 +43,15 @@ class LoopFacts:
         self.reductions = lru_cache(maxsize=None)(self._reductions)
         self.calls = lru_cache(maxsize=None)(self._calls)
         self.clocks = lru_cache(maxsize=None)(self._clocks)
+        self.of_thread = lru_cache(maxsize=None)(self._of_thread)
 
     @cached_property
     def _reads_clock(self) -> npt.NDArray[np.bool_]:
         return clock_calls(self.program)
+
+    @cached_property
+    def _reaches_thread_locals(self) -> npt.NDArray[np.bool_]:
+        return calls_that_reach(self.program, uses_thread_locals(self.program))
 
     @cached_property
     def updates(self) -> Updates:
@@ -59,6 +66,11 @@ class LoopFacts:
         """The call operations of a loop that read a clock, themselves or in what they may enter."""
         calls = self.graphs[loop].calls
         return tuple(calls[self._reads_clock[self.program.ops["base"][calls]]].tolist())
+
+    def _of_thread(self, loop: int) -> tuple[int, ...]:
+        """The call operations of a loop that may enter a function which uses thread-local variables, at any depth."""
+        calls = self.graphs[loop].calls
+        return tuple(calls[self._reaches_thread_locals[self.program.ops["base"][calls]]].tolist())
 
     def _reductions(self, loop: int) -> frozenset[Transformation]:
         """Those of a loop that registers hold."""

@@ -13,6 +13,8 @@ from tracekit.formats.events import NONE
 from tracekit.formats.fortran_sources import is_fortran
 from tracekit.formats.image import LoopFlag, PhiKind, TypeClass, VariableFlag
 from tracekit.program.shared_loops import shared_loops
+from tracekit.program.thread_locals import uses_thread_locals
+from tracekit.verdicts.calls_made import CallsMade
 from tracekit.verdicts.clauses import FORTRAN, C, Clauses, NoDirective
 from tracekit.verdicts.object_clauses import ObjectClauses
 from tracekit.verdicts.object_uses import ObjectUses
@@ -40,6 +42,7 @@ class Directives:
         self.objects = ObjectClauses(judge, names, self.uses)
         shared = shared_loops(self.program).tolist()
         self.shared = {self._place(loop) for loop in shared}
+        self.of_thread = CallsMade(self.profile, uses_thread_locals(self.program))
 
     def directive(self, judgements: Collection[Judgement]) -> str:
         """One directive for a loop's copies in all its contexts. Raises NoDirective with the reason."""
@@ -82,6 +85,7 @@ class Directives:
             self._check_do(loop)
         elif in_source:
             self._check_source_head(loop)
+        self._check_thread(loop, judgement.node)
         self._check_values(loop)
         if not in_source:
             self._check_shape(loop)
@@ -143,15 +147,19 @@ class Directives:
             )
         if int(self.program.loops["flags"][loop]) & LoopFlag.CONSTEXPR:
             raise NoDirective("its function is constexpr, and compilers take no OpenMP there; make it an ordinary one")
-        if int(self.program.loops["flags"][loop]) & LoopFlag.THREAD_LOCAL:
-            raise NoDirective(
-                "it uses a thread-local variable, or a function that it calls does, and each of OpenMP's threads has "
-                "one of its own; hand over what it holds by a local variable"
-            )
         if int(self.program.loops["flags"][loop]) & LoopFlag.BINDING:
             raise NoDirective(
                 "it uses a structured binding from outside, which OpenMP compilers (clang) do not take into a parallel "
                 "region; give its parts names by variables or references of their own"
+            )
+
+    def _check_thread(self, loop: int, node: int) -> None:
+        """Of its own unit the pass knows all that it may call, of others the contexts what it did call."""
+        called = self.of_thread.among(self.judge.facts.of_thread(loop), [node])
+        if int(self.program.loops["flags"][loop]) & LoopFlag.THREAD_LOCAL or called:
+            raise NoDirective(
+                "it uses a thread-local variable, or a function that it calls does, and each of OpenMP's threads has "
+                "one of its own; hand over what it holds by a local variable"
             )
 
     def _check_do(self, loop: int) -> None:
