@@ -72,6 +72,7 @@ def test_a_loop_that_used_another_files_thread_local_has_no_directive(level: str
         number: "doall" for number, line in enumerate(lines, 1) if "// " in line
     }
     for row in rows:
-        missing = row["openmp"]["missing"] if lines[row["loop"]["line"] - 1].endswith("// OWN") else None
-        assert (row["openmp"]["pragma"] is None) == (missing is not None), row["loop"]
-        assert missing is None or "thread-local" in missing
+        if lines[row["loop"]["line"] - 1].endswith("// OWN"):
+            assert row["openmp"]["pragma"] is None and "thread-local" in row["openmp"]["missing"], row["loop"]
+        else:
+            assert row["openmp"]["pragma"] is not None, row["loop"]
