@@ -26,9 +26,15 @@ _SINCE = {
         "frexpl remquo remquof remquol sincos sincosf sincosl lgamma_r lgammaf_r lgammal_r strtok strtok_r strsep "
         "strxfrm memccpy stpncpy wcscpy wcsncpy wmemcpy wmemmove wmemset asprintf vasprintf __asprintf_chk "
         "__vasprintf_chk sscanf vsscanf __isoc99_sscanf __isoc99_vsscanf __isoc23_sscanf __isoc23_vsscanf rand_r "
-        "erand48 nrand48 jrand48 localtime gmtime localtime_r gmtime_r asctime ctime asctime_r ctime_r strftime mktime "
-        "timegm stat lstat fstat fstatat stat64 lstat64 fstat64 fstatat64 getcwd realpath readlink gethostname uname "
-        "inet_ntop inet_pton"
+        "erand48 nrand48 jrand48 localtime gmtime localtime_r gmtime_r asctime ctime asctime_r ctime_r strftime "
+        "mktime timegm stat lstat fstat fstatat stat64 lstat64 fstat64 fstatat64 getcwd realpath readlink gethostname "
+        "uname inet_ntop inet_pton mbrtowc __mbrtowc mbtowc mbrlen __mbrlen mblen wcrtomb wctomb mbsinit mbstowcs "
+        "wcstombs mbsrtowcs mbsnrtowcs wcsrtombs wcsnrtombs __wcrtomb_chk __wctomb_chk __mbstowcs_chk __wcstombs_chk "
+        "__mbsrtowcs_chk __mbsnrtowcs_chk __wcsrtombs_chk __wcsnrtombs_chk sigemptyset sigfillset sigaddset sigdelset "
+        "sigismember sigpending sigprocmask pthread_sigmask sigaltstack sigaction getrlimit getrlimit64 sysinfo "
+        "statvfs statvfs64 getgroups getitimer setitimer nanosleep clock_nanosleep getsockname getpeername getsockopt "
+        "setsockopt bind tcgetattr tcsetattr wait waitpid wait3 wait4 waitid poll ppoll __poll_chk __ppoll_chk select "
+        "pselect pipe pipe2 socketpair accept accept4 recvfrom __recvfrom_chk recvmsg fcntl fcntl64"
     ),
 }
 

@@ -2,10 +2,8 @@
  *
  * Who reads from a pipe, a socket or an eventfd comes after who wrote what it read. Regular files order nothing: that a
  * byte was read after another one was written says nothing of it. */
-#define __NO_INLINE__ /* the C library's headers must not define what is interposed here */
-#include "preload_record.h"
+#include "preload_library.h"
 
-#include <errno.h>
 #include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -41,9 +39,9 @@ static uint64_t socket_of(int fd)
     struct sockaddr_storage own, peer;
     socklen_t bytes = sizeof own, peers = sizeof peer, size = sizeof(int);
     int type;
-    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) || type != SOCK_STREAM ||
-        getsockname(fd, (struct sockaddr *)&own, &bytes) || getpeername(fd, (struct sockaddr *)&peer, &peers) ||
-        !port(&own) || !port(&peer))
+    if (TK_REAL(getsockopt)(fd, SOL_SOCKET, SO_TYPE, &type, &size) || type != SOCK_STREAM ||
+        TK_REAL(getsockname)(fd, (struct sockaddr *)&own, &bytes) ||
+        TK_REAL(getpeername)(fd, (struct sockaddr *)&peer, &peers) || !port(&own) || !port(&peer))
         return ANY_SOCKET;
     unsigned one = port(&own), other = port(&peer);
     return tk_kernel_object(AF_INET, one < other ? one << 16 | other : other << 16 | one);
@@ -55,7 +53,7 @@ uint64_t tk_descriptor_object(int fd)
     struct stat status;
     int saved = errno;
     uint64_t object = 0;
-    if (fstat(fd, &status) == 0) {
+    if (TK_REAL(fstat)(fd, &status) == 0) {
         if (S_ISFIFO(status.st_mode))
             object = tk_kernel_object(status.st_dev, status.st_ino);
         else if (S_ISSOCK(status.st_mode))
@@ -77,16 +75,22 @@ void tk_file_read(int fd)
 
 /* Of so many bytes as `result` says. At the end of a pipe, 0, a reader comes after who closed it. */
 #define WRAP_INPUT(type, name, parameters, arguments, stores) \
+    WRAP_INPUT_INTO(type, name, 0, parameters, arguments, (void)room; stores)
+
+/* And so many bytes as there is `space` for from whom they come. */
+#define WRAP_INPUT_INTO(type, name, space, parameters, arguments, stores) \
     TK_EXPORT type name parameters \
     { \
         TK_USE_FILE(fd); \
+        socklen_t room = space; \
         type result = TK_REAL(name) arguments; \
         if (result >= 0) { \
             int saved = errno; \
             if (TK_ORDERS()) \
                 tk_file_read(fd); \
-            if (result > 0 && TK_IS_RECORDED()) \
+            if (TK_IS_RECORDED()) { \
                 stores; \
+            } \
             errno = saved; \
         } \
         return result; \
@@ -114,6 +118,9 @@ static size_t least(size_t one, size_t other)
 }
 
 #define FILLED tk_library_store(buffer, least((size_t)result, size))
+#define FROM \
+    if (from && bytes) \
+    tk_put(from, room, bytes)
 #define EMPTIED tk_library_load(buffer, (size_t)result)
 
 WRAP_INPUT(ssize_t, read, (int fd, void *buffer, size_t size), (fd, buffer, size), FILLED)
@@ -127,15 +134,27 @@ WRAP_OUTPUT(ssize_t, pwrite64, (int fd, const void *buffer, size_t size, off64_t
 WRAP_OUTPUT(ssize_t, writev, (int fd, const struct iovec *parts, int count), (fd, parts, count),
             each(tk_library_load, parts, (size_t)count, (size_t)result))
 
+/* What a message says beside its bytes. */
+static void received(const struct msghdr *message, socklen_t room)
+{
+    if (message->msg_name)
+        tk_put(message->msg_name, room, &message->msg_namelen);
+    tk_library_store(message->msg_control, message->msg_control ? message->msg_controllen : 0);
+    tk_library_store(&message->msg_controllen, sizeof message->msg_controllen);
+    tk_library_store(&message->msg_flags, sizeof message->msg_flags);
+}
+
 /* -- sockets ---------------------------------------------------------------------------------- */
 
 WRAP_INPUT(ssize_t, recv, (int fd, void *buffer, size_t size, int flags), (fd, buffer, size, flags), FILLED)
-WRAP_INPUT(ssize_t, recvfrom,
-           (int fd, void *restrict buffer, size_t size, int flags, struct sockaddr *restrict from,
-            socklen_t *restrict bytes),
-           (fd, buffer, size, flags, from, bytes), FILLED)
-WRAP_INPUT(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags),
-           each(tk_library_store, message->msg_iov, message->msg_iovlen, (size_t)result))
+WRAP_INPUT_INTO(ssize_t, recvfrom, (bytes ? *bytes : 0),
+                (int fd, void *restrict buffer, size_t size, int flags, struct sockaddr *restrict from,
+                 socklen_t *restrict bytes),
+                (fd, buffer, size, flags, from, bytes), FILLED;
+                FROM)
+WRAP_INPUT_INTO(ssize_t, recvmsg, message->msg_namelen, (int fd, struct msghdr *message, int flags),
+                (fd, message, flags), received(message, room);
+                each(tk_library_store, message->msg_iov, message->msg_iovlen, (size_t)result))
 WRAP_OUTPUT(ssize_t, send, (int fd, const void *buffer, size_t size, int flags), (fd, buffer, size, flags), EMPTIED)
 WRAP_OUTPUT(ssize_t, sendto,
             (int fd, const void *buffer, size_t size, int flags, const struct sockaddr *to, socklen_t bytes),
@@ -156,11 +175,14 @@ TK_EXPORT int connect(int fd, const struct sockaddr *to, socklen_t bytes)
     TK_EXPORT int name parameters \
     { \
         TK_USE_FILE(fd); \
+        socklen_t room = bytes ? *bytes : 0; \
         int result = TK_REAL(name)(__VA_ARGS__); \
         if (result >= 0 && TK_ORDERS()) \
             tk_kernel_acquire(ANY_SOCKET); \
         if (result >= 0) \
             TK_BEGIN_FILE(result); \
+        if (result >= 0 && TK_IS_RECORDED()) \
+            FROM; \
         return result; \
     }
 
@@ -233,14 +255,15 @@ ssize_t __recv_chk(int fd, void *buffer, size_t size, size_t room, int flags);
 ssize_t __recvfrom_chk(int fd, void *restrict buffer, size_t size, size_t room, int flags,
                        struct sockaddr *restrict from, socklen_t *restrict bytes);
 
-WRAP_INPUT(ssize_t, __read_chk, (int fd, void *buffer, size_t size, size_t room), (fd, buffer, size, room), FILLED)
-WRAP_INPUT(ssize_t, __pread_chk, (int fd, void *buffer, size_t size, off_t at, size_t room),
-           (fd, buffer, size, at, room), FILLED)
-WRAP_INPUT(ssize_t, __pread64_chk, (int fd, void *buffer, size_t size, off64_t at, size_t room),
-           (fd, buffer, size, at, room), FILLED)
-WRAP_INPUT(ssize_t, __recv_chk, (int fd, void *buffer, size_t size, size_t room, int flags),
-           (fd, buffer, size, room, flags), FILLED)
-WRAP_INPUT(ssize_t, __recvfrom_chk,
-           (int fd, void *restrict buffer, size_t size, size_t room, int flags, struct sockaddr *restrict from,
-            socklen_t *restrict bytes),
-           (fd, buffer, size, room, flags, from, bytes), FILLED)
+WRAP_INPUT(ssize_t, __read_chk, (int fd, void *buffer, size_t size, size_t whole), (fd, buffer, size, whole), FILLED)
+WRAP_INPUT(ssize_t, __pread_chk, (int fd, void *buffer, size_t size, off_t at, size_t whole),
+           (fd, buffer, size, at, whole), FILLED)
+WRAP_INPUT(ssize_t, __pread64_chk, (int fd, void *buffer, size_t size, off64_t at, size_t whole),
+           (fd, buffer, size, at, whole), FILLED)
+WRAP_INPUT(ssize_t, __recv_chk, (int fd, void *buffer, size_t size, size_t whole, int flags),
+           (fd, buffer, size, whole, flags), FILLED)
+WRAP_INPUT_INTO(ssize_t, __recvfrom_chk, (bytes ? *bytes : 0),
+                (int fd, void *restrict buffer, size_t size, size_t whole, int flags, struct sockaddr *restrict from,
+                 socklen_t *restrict bytes),
+                (fd, buffer, size, whole, flags, from, bytes), FILLED;
+                FROM)

@@ -12,10 +12,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/sem.h>
 #include <sys/signalfd.h>
@@ -96,7 +98,7 @@ TK_EXPORT int signalfd(int fd, const sigset_t *signals, int flags)
     if (result >= 0 && result < FILES && tk_pool) {
         uint64_t set = 0;
         for (int signal = 1; signal <= 64; signal++)
-            set |= (uint64_t)(sigismember(signals, signal) == 1) << (signal - 1);
+            set |= (uint64_t)(TK_REAL(sigismember)(signals, signal) == 1) << (signal - 1);
         __atomic_store_n(&signals_of[result], set, __ATOMIC_RELAXED);
     }
     return result;
@@ -127,11 +129,31 @@ void tk_file_closed(int fd)
         pid_t result = TK_REAL(name)(__VA_ARGS__); \
         if (result > 0 && TK_ORDERS()) \
             tk_kernel_acquire(numbered(PROCESS, (uint64_t)result)); \
+        if (result > 0 && TK_IS_RECORDED()) { \
+            if (status) \
+                tk_library_store(status, sizeof *status); \
+            if (used) \
+                tk_library_store(used, sizeof *used); \
+        } \
         return result; \
     }
 
+static struct rusage *const used; /* of those that do not say what the child used */
+
 WRAP_CHILD_WAIT(wait, (int *status), status)
 WRAP_CHILD_WAIT(waitpid, (pid_t process, int *status, int options), process, status, options)
+WRAP_CHILD_WAIT(wait3, (int *status, int options, struct rusage *used), status, options, used)
+WRAP_CHILD_WAIT(wait4, (pid_t process, int *status, int options, struct rusage *used), process, status, options, used)
+
+TK_EXPORT int waitid(idtype_t which, id_t process, siginfo_t *child, int options)
+{
+    int result = TK_REAL(waitid)(which, process, child, options);
+    if (result == 0 && child && child->si_pid > 0 && TK_ORDERS())
+        tk_kernel_acquire(numbered(PROCESS, (uint64_t)child->si_pid));
+    if (result == 0 && child && TK_IS_RECORDED())
+        tk_library_store(child, sizeof *child);
+    return result;
+}
 
 /* -- timers ----------------------------------------------------------------------------------- */
 
@@ -143,6 +165,15 @@ TK_EXPORT int timerfd_settime(int fd, int flags, const struct itimerspec *time, 
 }
 
 /* -- waiting for several descriptors: those that may be read have been written to -------------- */
+
+static void polled(const struct pollfd *files, nfds_t count, int is_done)
+{
+    for (nfds_t number = 0; number < count; number++) {
+        tk_library_load(&files[number], offsetof(struct pollfd, revents));
+        if (is_done)
+            tk_library_store(&files[number].revents, sizeof files->revents);
+    }
+}
 
 static void readable(const struct pollfd *files, nfds_t count)
 {
@@ -159,6 +190,8 @@ static void readable(const struct pollfd *files, nfds_t count)
         int result = TK_REAL(name)(__VA_ARGS__); \
         if (result > 0 && TK_ORDERS()) \
             readable(files, count); \
+        if (TK_IS_RECORDED()) \
+            polled(files, count, result >= 0); \
         return result; \
     }
 
@@ -173,6 +206,16 @@ WRAP_POLL(__ppoll_chk,
           (struct pollfd * files, nfds_t count, const struct timespec *time, const sigset_t *mask, size_t room), files,
           count, time, mask, room)
 
+/* The kernel reads and writes whole words of the sets. */
+static void set_used(int end, const fd_set *files)
+{
+    size_t word = sizeof files->fds_bits[0], bytes = ((size_t)end + 8 * word - 1) / (8 * word) * word;
+    if (files && end > 0) {
+        tk_library_load(files, bytes);
+        tk_library_store(files, bytes);
+    }
+}
+
 static void selected(int end, fd_set *files)
 {
     int saved = errno;
@@ -182,19 +225,40 @@ static void selected(int end, fd_set *files)
     errno = saved;
 }
 
-#define WRAP_SELECT(name, parameters, ...) \
+/* select says how much time is left. */
+static void time_left(struct timeval *time)
+{
+    if (time) {
+        tk_library_load(time, sizeof *time);
+        tk_library_store(time, sizeof *time);
+    }
+}
+
+static void time_read(const struct timespec *time)
+{
+    if (time)
+        tk_library_load(time, sizeof *time);
+}
+
+#define WRAP_SELECT(name, left, parameters, ...) \
     TK_EXPORT int name parameters \
     { \
         int result = TK_REAL(name)(__VA_ARGS__); \
         if (result > 0 && TK_ORDERS()) \
             selected(end, in); \
+        if (result >= 0 && TK_IS_RECORDED()) { \
+            set_used(end, in); \
+            set_used(end, out); \
+            set_used(end, other); \
+            left(time); \
+        } \
         return result; \
     }
 
-WRAP_SELECT(select,
+WRAP_SELECT(select, time_left,
             (int end, fd_set *restrict in, fd_set *restrict out, fd_set *restrict other, struct timeval *restrict time),
             end, in, out, other, time)
-WRAP_SELECT(pselect,
+WRAP_SELECT(pselect, time_read,
             (int end, fd_set *restrict in, fd_set *restrict out, fd_set *restrict other,
              const struct timespec *restrict time, const sigset_t *restrict mask),
             end, in, out, other, time, mask)
@@ -243,7 +307,7 @@ static uint64_t queue_of(mqd_t queue)
 {
     struct stat status;
     int saved = errno;
-    uint64_t object = fstat((int)queue, &status) == 0 ? tk_kernel_object(status.st_dev, status.st_ino) : 0;
+    uint64_t object = TK_REAL(fstat)((int)queue, &status) == 0 ? tk_kernel_object(status.st_dev, status.st_ino) : 0;
     errno = saved;
     return object;
 }
@@ -361,7 +425,7 @@ static uint64_t lock_of(int fd)
     struct stat status;
     int saved = errno;
     uint64_t object = 0;
-    if (__atomic_load_n(&locks_files, __ATOMIC_RELAXED) && fstat(fd, &status) == 0)
+    if (__atomic_load_n(&locks_files, __ATOMIC_RELAXED) && TK_REAL(fstat)(fd, &status) == 0)
         object = numbered(FILE_LOCK, tk_kernel_object(status.st_dev, status.st_ino));
     errno = saved;
     return object;
@@ -395,6 +459,12 @@ static int gives_up(int command, const void *argument)
     return is_own_lock(command) && ((const struct flock *)argument)->l_type == F_UNLCK;
 }
 
+/* Whose lock is in the way, which is put in the place of the question. */
+static int asks_for_lock(int command)
+{
+    return command == F_GETLK || command == F_OFD_GETLK;
+}
+
 /* The third argument is a number or a pointer, if there is one. */
 #define WRAP_CONTROL(name) \
     TK_EXPORT int name(int fd, int command, ...) \
@@ -408,6 +478,10 @@ static int gives_up(int command, const void *argument)
         int result = TK_REAL(name)(fd, command, argument); \
         if (result == 0 && is_own_lock(command) && !gives_up(command, argument) && TK_ORDERS()) \
             file_locked(fd); \
+        if (result == 0 && asks_for_lock(command) && TK_IS_RECORDED()) { \
+            tk_library_load(argument, sizeof(struct flock)); \
+            tk_library_store(argument, sizeof(struct flock)); \
+        } \
         return result; \
     }
 

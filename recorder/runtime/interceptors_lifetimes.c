@@ -99,6 +99,8 @@ WRAP_USE(cnd_broadcast, cnd_t)
         if (result == 0) { \
             TK_BEGIN_FILE(pair[0]); \
             TK_BEGIN_FILE(pair[1]); \
+            if (TK_IS_RECORDED()) \
+                tk_library_store(pair, 2 * sizeof *pair); \
         } \
         return result; \
     }

@@ -43,11 +43,11 @@ static int spawn_shell(pid_t *child, const char *command, const sigset_t *before
     char *const arguments[] = {"sh", "-c", (char *)command, NULL};
     posix_spawnattr_t attributes;
     sigset_t defaults;
-    sigemptyset(&defaults);
+    TK_REAL(sigemptyset)(&defaults);
     if (interrupt.sa_handler != SIG_IGN)
-        sigaddset(&defaults, SIGINT);
+        TK_REAL(sigaddset)(&defaults, SIGINT);
     if (quit.sa_handler != SIG_IGN)
-        sigaddset(&defaults, SIGQUIT);
+        TK_REAL(sigaddset)(&defaults, SIGQUIT);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setsigmask(&attributes, before);
     posix_spawnattr_setsigdefault(&attributes, &defaults);
@@ -64,22 +64,22 @@ TK_EXPORT int system(const char *command)
     sigset_t child_signal, before;
     pid_t child;
     int status = -1;
-    sigemptyset(&child_signal);
-    sigaddset(&child_signal, SIGCHLD);
+    TK_REAL(sigemptyset)(&child_signal);
+    TK_REAL(sigaddset)(&child_signal, SIGCHLD);
     ignore_keyboard();
-    pthread_sigmask(SIG_BLOCK, &child_signal, &before);
+    TK_REAL(pthread_sigmask)(SIG_BLOCK, &child_signal, &before);
     int failed = spawn_shell(&child, command, &before);
     if (failed)
         status = 127 << 8; /* as if the shell had not started */
     else
-        while (waitpid(child, &status, 0) < 0)
+        while (TK_REAL(waitpid)(child, &status, 0) < 0)
             if (errno != EINTR) {
                 status = -1;
                 break;
             }
     heed_keyboard();
     int saved = errno;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    TK_REAL(pthread_sigmask)(SIG_SETMASK, &before, NULL);
     errno = failed ? failed : saved;
     return status;
 }

@@ -25,7 +25,7 @@ static void note_stack(struct tk_handler *handler)
     stack_t stack;
     handler->stack = (uintptr_t)__builtin_frame_address(0);
     handler->low = handler->high = 0;
-    if (sigaltstack(NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK)) {
+    if (TK_REAL(sigaltstack)(NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK)) {
         handler->low = (uintptr_t)stack.ss_sp;
         handler->high = handler->low + stack.ss_size;
     }
@@ -181,7 +181,12 @@ TK_EXPORT int sigaction(int signal, const struct sigaction *action, struct sigac
 {
     if (!tk_pool || signal <= 0 || signal >= SIGNALS || !TK_BY_PROGRAM())
         return TK_REAL(sigaction)(signal, action, old);
-    return set_action(signal, action, old);
+    if (action && TK_IS_RECORDED())
+        tk_library_load(action, sizeof *action);
+    int result = set_action(signal, action, old);
+    if (result == 0 && old && TK_IS_RECORDED())
+        tk_library_store(old, sizeof *old);
+    return result;
 }
 
 /* signal() and its historical variants differ in flags that only the C library knows; each is wrapped by itself. */

@@ -25,6 +25,16 @@ static inline void tk_string_store(const char *string)
     tk_library_store(string, tk_span(string, SIZE_MAX));
 }
 
+/* What the kernel puts where there is room for it (an address of a socket): of what does not fit only the beginning is
+ * stored, and its whole length. */
+static inline void tk_put(const void *to, unsigned room, const unsigned *bytes)
+{
+    tk_library_load(bytes, sizeof *bytes);
+    if (to)
+        tk_library_store(to, *bytes < room ? *bytes : room);
+    tk_library_store(bytes, sizeof *bytes);
+}
+
 /* name(parameters) { call; if recorded, `accesses`; return }, with the real function's result as `result`. */
 #define TK_WRAP(type, name, parameters, arguments, accesses) \
     TK_EXPORT type name parameters \

@@ -76,7 +76,7 @@ static char *reserve_apart(uint64_t bytes)
 static int is_address_space_limited(void)
 {
     struct rlimit limit;
-    return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    return syscall(SYS_prlimit64, 0, RLIMIT_AS, NULL, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
 }
 
 static struct reservation reserve_parts(uint64_t pool_bytes, uint64_t guard, uint64_t own_bytes)

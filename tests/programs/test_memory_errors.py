@@ -109,6 +109,60 @@ def test_what_an_older_recorder_did_not_record_may_have_been_written(
     assert result["errors"] == [] and result["summary"]["undecided"]["unknown_effects"] == 1
 
 
+ASKS_THE_SYSTEM = """
+    #include <poll.h>
+    #include <signal.h>
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <sys/select.h>
+    #include <sys/socket.h>
+    #include <sys/wait.h>
+    #include <unistd.h>
+    #include <wchar.h>
+    int main(void)
+    {
+        int *unwritten = malloc(sizeof *unwritten), *status = malloc(sizeof *status), *ends = malloc(2 * sizeof *ends);
+        struct pollfd *files = malloc(sizeof *files);
+        wchar_t *wide = malloc(9 * sizeof *wide);
+        mbstate_t *state = calloc(1, sizeof *state);
+        sigset_t *set = malloc(sizeof *set);
+        socklen_t *length = malloc(sizeof *length);
+        int *value = malloc(sizeof *value);
+        pid_t child = fork();
+        if (child == 0)
+            _exit(3);
+        if (waitpid(child, status, 0) != child || !WIFEXITED(*status) || WEXITSTATUS(*status) != 3)
+            puts("status");
+        if (pipe(ends) || write(ends[1], "x", 1) != 1)
+            puts("pipe");
+        files->fd = ends[0];
+        files->events = POLLIN;
+        if (poll(files, 1, 0) != 1 || !(files->revents & POLLIN))
+            puts("poll");
+        if (mbrtowc(wide, "x", 1, state) != 1 || wide[0] != 'x' || mbstowcs(wide, "abc", 9) != 3 || wide[2] != 'c')
+            puts("wide");
+        sigemptyset(set);
+        if (sigprocmask(SIG_BLOCK, NULL, set) || sigismember(set, SIGINT))
+            puts("signals");
+        *length = sizeof *value;
+        if (getsockopt(socket(AF_INET, SOCK_STREAM, 0), SOL_SOCKET, SO_TYPE, value, length) || *value != SOCK_STREAM)
+            puts("socket");
+        if (*unwritten == 7)
+            puts("seven");
+        return 0;
+    }
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O1"])
+def test_what_the_system_and_conversions_write_is_known(level: str, tmp_path: Path) -> None:
+    (tmp_path / "app.c").write_text(ASKS_THE_SYSTEM)
+    result = analysed(tmp_path / "app.c", tmp_path, level)
+    line = next(number for number, text in enumerate(ASKS_THE_SYSTEM.splitlines(), 1) if "*unwritten ==" in text)
+    assert errors_in(result) == {(line, "unwritten_read")}
+    assert not any(result["summary"]["undecided"].values())
+
+
 HANDED_OVER = """
     #include <pthread.h>
     #include <stdatomic.h>

@@ -52,13 +52,15 @@ HARMLESS = (
     "getuid geteuid getgid getegid sysconf getpagesize sleep usleep clock abort exit _exit _Exit quick_exit atexit "
     "raise kill __assert_fail __stack_chk_fail __errno_location getenv setlocale localeconv nl_langinfo strrchr "
     "strerror strsignal bsearch rand srand random srandom drand48 lrand48 srand48 pthread_mutex_init "
-    "pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock pthread_mutex_destroy socket bind listen connect "
+    "pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock pthread_mutex_destroy socket listen connect "
     "shutdown eventfd eventfd_write epoll_create epoll_create1 epoll_ctl dup3 pthread_self signal abs labs "
     "malloc_usable_size malloc_trim ffs __ctype_b_loc __ctype_tolower_loc __ctype_toupper_loc toupper tolower isalpha "
     "isdigit isspace longjmp _longjmp siglongjmp __longjmp_chk _setjmp setjmp __sigsetjmp __cxa_allocate_exception "
     "__cxa_free_exception __cxa_throw __cxa_rethrow __cxa_begin_catch __cxa_end_catch __cxa_guard_acquire "
     "__cxa_guard_release __cxa_guard_abort __cxa_atexit __cxa_pure_virtual _Unwind_Resume __clang_call_terminate "
-    "_ZSt9terminatev gettext dcgettext textdomain ceil floor"
+    "_ZSt9terminatev gettext dcgettext textdomain ceil floor btowc wctob iswalpha iswalnum iswdigit iswspace iswprint "
+    "iswpunct iswupper iswlower iswctype wctype towupper towlower wcwidth fork vfork alarm sync setuid setgid setsid "
+    "getpgrp setpgid getpgid link symlink fchdir chown lchown setrlimit tzset pthread_attr_destroy sched_yield"
 ).split()
 """Write no memory of the program that it could know the address of, but what was given to the library before."""
 
