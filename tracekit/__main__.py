@@ -6,7 +6,11 @@ before click is imported; everything else is the command line of cli.py.
 
 from __future__ import annotations
 
+import gc
 import sys
+
+YOUNG_OBJECTS = 100_000
+"""So many more objects than went come before Python looks for garbage: nearly all are tables and rows that stay."""
 
 
 def main() -> int:
@@ -30,6 +34,7 @@ def _run() -> int:
         from tracekit.recorder import rust
 
         return rust.main(sys.argv[2:])
+    gc.set_threshold(YOUNG_OBJECTS)
     from tracekit import cli
     from tracekit.environment import fill_standard_streams, keep_blas_alone
 
