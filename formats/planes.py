@@ -7,7 +7,7 @@ rows stand together, then the second bytes, and so on; words of four bytes that 
 from __future__ import annotations
 
 import struct
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ def in_rows(unit: bytes) -> bytes:
     return _turned(unit, UNIT_IN_PLANES, UNIT_VERSION, _rows)
 
 
-def _turned(unit: bytes, before: int, after: int, turn: Any) -> bytes:
+def _turned(unit: bytes, before: int, after: int, turn: Callable[[Bytes, int, int], tuple[Bytes, int]]) -> bytes:
     if len(unit) < HEADER.size:
         return unit
     magic, version, count, size = HEADER.unpack_from(unit)
@@ -45,30 +45,30 @@ def _turned(unit: bytes, before: int, after: int, turn: Any) -> bytes:
     directory = np.frombuffer(turned, DIRECTORY, count, HEADER.size)
     given = np.frombuffer(unit, np.uint8)
     made = np.frombuffer(turned, np.uint8)
-    for table in directory:
-        width, rows, offset = int(table["row_bytes"]), int(table["rows"]), int(table["offset"])
-        if width > 1 and rows > 1 and offset + width * rows <= len(unit):
-            made[offset : offset + width * rows] = turn(given[offset : offset + width * rows], width, table)
+    for number, (_, width, differences, rows, offset) in enumerate(directory.tolist()):
+        end = offset + width * rows
+        if width > 1 and rows > 1 and end <= len(unit):
+            made[offset:end], directory["differences"][number] = turn(given[offset:end], width, differences)
     return bytes(turned)
 
 
-def _planes(given: Bytes, width: int, table: Any) -> Bytes:
-    """The bytes of a table's rows, plane by plane."""
+def _planes(given: Bytes, width: int, differences: int) -> tuple[Bytes, int]:
+    """The bytes of a table's rows, plane by plane, and which words are `differences` then, beside those that were."""
     rows = given.reshape(-1, width)
     planes = np.ascontiguousarray(rows.T)
     words = min(width // _WORD, _MOST_WORDS)
     if not words:
-        return planes.ravel()
+        return planes.ravel(), differences
     values = np.ascontiguousarray(rows[:, : words * _WORD]).view("<u4")
-    differences = values.copy()
-    differences[1:] -= values[:-1]
-    of_differences = np.ascontiguousarray(differences.view(np.uint8).T)
+    steps = values.copy()
+    steps[1:] -= values[:-1]
+    of_differences = np.ascontiguousarray(steps.view(np.uint8).T)
     better = _changes(of_differences) < _changes(planes[: words * _WORD])
     for word in np.flatnonzero(better).tolist():
         place = slice(word * _WORD, (word + 1) * _WORD)
         planes[place] = of_differences[place]
-        table["differences"] |= 1 << word
-    return planes.ravel()
+        differences |= 1 << word
+    return planes.ravel(), differences
 
 
 def _changes(planes: Bytes) -> NDArray[np.int64]:
@@ -78,13 +78,11 @@ def _changes(planes: Bytes) -> NDArray[np.int64]:
     return changes
 
 
-def _rows(given: Bytes, width: int, table: Any) -> Bytes:
-    """The bytes of a table's planes, row by row."""
-    rows = np.ascontiguousarray(given.reshape(width, -1).T)
+def _rows(given: Bytes, width: int, differences: int) -> tuple[Bytes, int]:
+    """The bytes of a table's planes, row by row, of which no words are `differences` then."""
+    rows = given.reshape(width, -1).T.copy()
     for word in range(min(width // _WORD, _MOST_WORDS)):
-        if int(table["differences"]) >> word & 1:
+        if differences >> word & 1:
             part = rows[:, word * _WORD : (word + 1) * _WORD]
-            sums = np.cumsum(np.ascontiguousarray(part).view("<u4").ravel(), dtype=np.uint32)
-            part[:] = sums.view(np.uint8).reshape(-1, _WORD)
-    table["differences"] = 0
-    return rows.ravel()
+            part[:] = np.cumsum(part.copy().view("<u4"), dtype=np.uint32).view(np.uint8).reshape(-1, _WORD)
+    return rows.ravel(), 0

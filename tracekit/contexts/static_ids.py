@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tracekit.containers.grouping import grouped
 from tracekit.formats.events import NONE
 from tracekit.program.components import components
 from tracekit.program.program import Program
@@ -67,10 +68,10 @@ def _saturated(offsets: list[int]) -> Ints:
 def _recursion(program: Program) -> tuple[Ints, np.typing.NDArray[np.bool_]]:
     """The component of each function in the call graph, and whether the function lies on a cycle."""
     runs, run = program.callees.runs()
-    caller = program.blocks["function"][program.calls["block"]].astype(np.int64)
-    pairs = np.unique(np.stack([caller, run], 1), axis=0)  # a function's sites that may enter the same ones are one
-    pair, heads = program.callees.of_runs(runs[pairs[:, 1]])
-    tails = pairs[pair, 0]
+    caller = program.blocks["function"][program.calls["block"]]
+    (callers, entered), _ = grouped(caller, run)  # a function's sites that may enter the same ones are one
+    pair, heads = program.callees.of_runs(runs[entered])
+    tails = callers[pair]
     component = components(len(program.functions), tails, heads)
     recursive = np.bincount(component)[component] > 1
     recursive[tails[tails == heads]] = True
@@ -81,43 +82,44 @@ class _Sizes:
     """Subtree sizes (exact, of any length) and offsets, computed function by function, callees first."""
 
     def __init__(self, program: Program, component: Ints, recursive: np.typing.NDArray[np.bool_]) -> None:
+        runs, run = program.callees.runs()
+        self.runs: list[tuple[int, int]] = list(zip(*runs.T.tolist()))
+        self.run_of_call: list[int] = run.tolist()
         self.recursive = recursive.tolist()
-        self.first = program.callees.first.tolist()
-        self.count = program.callees.count.tolist()
         self.target = program.callees.functions.tolist()
         self.function_size = [0] * len(program.functions)  # without the node that stands for the function
         self.loop_size = [1] * len(program.loops)
         self.loop_offset = [0] * len(program.loops)
         self.call_offset = [0] * len(program.calls)
         self.target_offset = [0] * len(self.target)
-        self.sizes_of_runs: dict[tuple[int, int], int] = {}
+        self.sizes_of_runs: list[int | None] = [None] * len(runs)
         loops = _loops_by_function(program)
-        children = _children(program)
+        children = _Children(program)
         # Components are numbered in reverse topological order; inside one, every call is a leaf.
         for function in np.argsort(component, kind="stable").tolist():
             for loop in loops.get(function, ()):
-                self.loop_size[loop] = 1 + self._place(children.get((1, loop), ()))
-            self.function_size[function] = self._place(children.get((0, function), ()))
+                self.loop_size[loop] = 1 + self._place(children.of_loop(loop))
+            self.function_size[function] = self._place(children.of_function(function))
 
-    def _place(self, items: list[tuple[int, int, int, int]] | tuple[()]) -> int:
-        """Give the loops and calls of one container their offsets; returns the size of all of them."""
+    def _place(self, items: list[int]) -> int:
+        """Give the loops and calls of one container (_Children) their offsets; returns the size of all of them."""
         size = 0
-        for _, _, is_call, row in items:
-            if is_call:
-                self.call_offset[row] = 1 + size
-                size += self._call_size(row)
+        for item in items:
+            if item >= 0:
+                self.call_offset[item] = 1 + size
+                size += self._call_size(item)
             else:
-                self.loop_offset[row] = 1 + size
-                size += self.loop_size[row]
+                self.loop_offset[~item] = 1 + size
+                size += self.loop_size[~item]
         return size
 
     def _call_size(self, call: int) -> int:
         # Call sites with the same targets share these rows, and so these offsets: a target that is not finished here
         # is in the component of the caller, hence recursive, and a leaf for all of them.
-        run = self.first[call], self.count[call]
-        size = self.sizes_of_runs.get(run)
+        run = self.run_of_call[call]
+        size = self.sizes_of_runs[run]
         if size is None:
-            size = self.sizes_of_runs[run] = self._size_of_run(*run)
+            size = self.sizes_of_runs[run] = self._size_of_run(*self.runs[run])
         return size
 
     def _size_of_run(self, first: int, count: int) -> int:
@@ -132,26 +134,36 @@ class _Sizes:
 def _loops_by_function(program: Program) -> dict[int, list[int]]:
     """The loops of each function, inner ones first."""
     loops_of: dict[int, list[int]] = {}
-    for loop in np.argsort(-program.loops["depth"].astype(np.int64), kind="stable").tolist():
-        loops_of.setdefault(int(program.loops["function"][loop]), []).append(loop)
+    order = np.argsort(-program.loops["depth"].astype(np.int64), kind="stable")
+    for loop, function in zip(order.tolist(), program.loops["function"][order].tolist()):
+        loops_of.setdefault(function, []).append(loop)
     return loops_of
 
 
-def _children(program: Program) -> dict[tuple[int, int], list[tuple[int, int, int, int]]]:
-    """(0, function) or (1, loop) -> its items (block, instruction, is call, row) in program order."""
-    children: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
+class _Children:
+    """The items of each loop, and of each function outside of loops, in program order.
 
-    def container(loop: int, function: int) -> list[tuple[int, int, int, int]]:
-        return children.setdefault((0, function) if loop == NONE else (1, loop), [])
+    An item is the row of a call, or ``~`` the row of a loop, which stands where its header does, before its calls.
+    """
 
-    loops, blocks, calls = program.loops, program.blocks, program.calls
-    for row, (parent, function, header) in enumerate(
-        zip(*(loops[name].tolist() for name in ("parent", "function", "header")))
-    ):
-        container(parent, function).append((header, -1, 0, row))
-    around, owner = blocks["loop"][calls["block"]].tolist(), blocks["function"][calls["block"]].tolist()
-    for row, (block, op) in enumerate(zip(calls["block"].tolist(), calls["op"].tolist())):
-        container(around[row], owner[row]).append((block, op, 1, row))
-    for items in children.values():
-        items.sort()
-    return children
+    def __init__(self, program: Program) -> None:
+        loops, blocks, calls = program.loops, program.blocks, program.calls
+        self._functions = len(program.functions)
+        around = np.concatenate([loops["parent"], blocks["loop"][calls["block"]]]).astype(np.int64)
+        function = np.concatenate([loops["function"], blocks["function"][calls["block"]]])
+        container = np.where(around == NONE, function, self._functions + around)
+        block = np.concatenate([loops["header"], calls["block"]])
+        op = np.concatenate([np.full(len(loops), -1, np.int64), calls["op"]])
+        item = np.concatenate([~np.arange(len(loops)), np.arange(len(calls))])
+        order = np.lexsort((op, block, container))
+        self._items: list[int] = item[order].tolist()
+        ends = np.arange(self._functions + len(loops) + 1)
+        self._first: list[int] = np.searchsorted(container[order], ends).tolist()
+
+    def of_function(self, function: int) -> list[int]:
+        """Those outside of its loops."""
+        return self._items[self._first[function] : self._first[function + 1]]
+
+    def of_loop(self, loop: int) -> list[int]:
+        """Those outside of inner loops."""
+        return self.of_function(self._functions + loop)

@@ -28,9 +28,8 @@ class Callees:
         The first is (runs, 2), where each begins and how long it is. A thousand calls through pointers of one type, to
         any of a thousand functions, are one run: so what is asked of all pairs of site and callee is asked of runs.
         """
-        ends = np.stack([self.first, self.count], 1).astype(np.int64)
-        distinct, run = np.unique(ends, axis=0, return_inverse=True)
-        return distinct, run.reshape(-1)
+        distinct, run = np.unique(self.first.astype(np.int64) << 32 | self.count, return_inverse=True)
+        return np.stack([distinct >> 32, distinct & 0xFFFFFFFF], 1), run
 
     def of_runs(self, runs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The callees of some runs (n, 2) one after another: which of these runs each is of, and its function."""

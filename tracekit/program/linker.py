@@ -148,9 +148,7 @@ class _Linked:
         self.name = name
         self.units = units
         self.starts = starts
-        self.rows = np.zeros(int(starts[name][-1]), DTYPES[name])
-        for unit, first, last in zip(units, starts[name].tolist(), starts[name][1:].tolist()):
-            _copy_known(unit.tables[name], self.rows[first:last])
+        self.rows = _joined([unit.tables[name] for unit in units], DTYPES[name])
         self.unit = np.repeat(np.arange(len(units)), np.diff(starts[name]))  # of each row
         self._rebase()
 
@@ -234,14 +232,19 @@ class _Linked:
         self._check_kinds("kind", PartKind)
 
 
-def _copy_known(rows: Rows, own: Rows) -> None:
-    """Copy the fields that this version knows."""
-    if rows.dtype == own.dtype:
-        own[:] = rows
-        return
-    for field in own.dtype.names or ():
-        if field in (rows.dtype.names or ()):
-            own[field] = rows[field]
+def _joined(tables: Sequence[Rows], dtype: np.dtype[Any]) -> Rows:
+    """The rows of all tables, with the fields that this version knows."""
+    if all(table.dtype is dtype or table.dtype == dtype for table in tables):
+        # np.concatenate takes five times as long: it goes from field to field.
+        return np.frombuffer(bytearray().join([table.data for table in tables]), dtype)
+    rows, first = np.zeros(sum(map(len, tables)), dtype), 0
+    for table in tables:
+        own = rows[first : first + len(table)]
+        for field in dtype.names or ():
+            if field in (table.dtype.names or ()):
+                own[field] = table[field]
+        first += len(table)
+    return rows
 
 
 def _refuse(unit: UnitLike, table: str, field: str) -> None:

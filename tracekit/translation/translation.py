@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from tracekit.containers import arena
 from tracekit.containers.hash_table import copied_table, hash_table
-from tracekit.formats.events import NONE
 from tracekit.formats.image import CallFlag, OpKind
 from tracekit.program.allocators import standard_name
 from tracekit.program.sources import is_system
@@ -50,12 +49,18 @@ def in_wrapper(program: Program) -> NDArray[np.uint8]:
     found = np.zeros(len(program.ops) + 1, np.uint8)
     calls = program.calls[program.calls["flags"] & int(CallFlag.HANDED_ON) != 0]
     found[calls["op"]] = 1
-    is_call = program.ops["kind"] == OpKind.CALL
-    for number in np.unique(program.op_function[is_call]).tolist():
-        if number != NONE and is_system(program.place(program.functions["location"][number])["file"]):
-            row = program.functions[number]
-            found[int(row["first_op"]) : int(row["first_op"]) + int(row["ops"])] = 1
+    for number in np.flatnonzero(_in_headers(program)).tolist():
+        row = program.functions[number]
+        found[int(row["first_op"]) : int(row["first_op"]) + int(row["ops"])] = 1
     return found
+
+
+def _in_headers(program: Program) -> NDArray[np.bool_]:
+    """For each function whether it stands in a library's header."""
+    of_source = np.array([*(is_system(name) for name in program.source_names.names), False])
+    of_location = np.append(of_source[np.minimum(program.locations["source"], of_source.size - 1)], False)
+    of_function: NDArray[np.bool_] = of_location[np.minimum(program.functions["location"], of_location.size - 1)]
+    return of_function
 
 
 def no_objects(program: Program, by_caller: bool = False) -> Translation:
