@@ -6,7 +6,7 @@ in which replay found them; rows that show the same thing are one row.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tracekit.contexts.names import Json
@@ -61,7 +61,7 @@ class LoopReport(DependenceReport):
 
     def loop_row(self, judgements: list[Judgement]) -> Json:
         """The row that shows judgements of one loop."""
-        nodes = self.profile.nodes[[judgement.node for judgement in judgements]]
+        nodes = [judgement.node for judgement in judgements]
         verdict = max((judgement.verdict for judgement in judgements), key=lambda verdict: verdict.rank)
         raw, war, waw = (sum(judgement.carried[kind] for judgement in judgements) for kind in range(3))
         transformations = [
@@ -69,12 +69,12 @@ class LoopReport(DependenceReport):
         ]
         blockers = dict(self._keyed(blocker) for judgement in judgements for blocker in judgement.blocked_by)
         return {
-            "loop": self.names.loop(int(nodes["loop"][0])),
+            "loop": self.names.loop(self._node_columns["loop"][nodes[0]]),
             "context": self._loop_context(judgements) if self.contexts else None,
-            **({"recursive": True} if (nodes["kind"] == ContextKind.RECURSIVE_LOOP).any() else {}),
-            "invocations": int(nodes["invocations"].sum()),
-            "iterations": int(nodes["iterations"].sum()),
-            "accesses": int(nodes["accesses"].sum()),
+            **({"recursive": True} if ContextKind.RECURSIVE_LOOP in self._of_nodes("kind", nodes) else {}),
+            "invocations": sum(self._of_nodes("invocations", nodes)),
+            "iterations": sum(self._of_nodes("iterations", nodes)),
+            "accesses": sum(self._of_nodes("accesses", nodes)),
             "carried": {"raw": raw, "war": war, "waw": waw},
             "verdict": verdict.value,
             "recipe": without_repetitions(transformations) if verdict is Verdict.DOALL_WITH else [],
@@ -82,6 +82,17 @@ class LoopReport(DependenceReport):
             "rests_on": self.names.rests_on(judgements if verdict.rank <= Verdict.DOALL_WITH.rank else ()),
             "not_taken": self.names.not_taken(judgements if verdict.rank <= Verdict.DOALL_WITH.rank else ()),
         }
+
+    def _of_nodes(self, field: str, nodes: list[int]) -> list[int]:
+        """A field of some nodes."""
+        column = self._node_columns[field]
+        return [column[node] for node in nodes]
+
+    @cached_property
+    def _node_columns(self) -> dict[str, list[int]]:
+        """Fields of all nodes: most rows ask for one node, for which an array would take longer."""
+        fields = ("loop", "kind", "invocations", "iterations", "accesses")
+        return {field: self.profile.nodes[field].tolist() for field in fields}
 
     def _keyed_blocker(self, blocker: Blocker) -> tuple[tuple[Any, ...], Json]:
         """An obstacle, and the key that orders and tells apart those of a row."""
