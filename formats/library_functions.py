@@ -34,7 +34,8 @@ _SINCE = {
         "sigismember sigpending sigprocmask pthread_sigmask sigaltstack sigaction getrlimit getrlimit64 sysinfo "
         "statvfs statvfs64 getgroups getitimer setitimer nanosleep clock_nanosleep getsockname getpeername getsockopt "
         "setsockopt bind tcgetattr tcsetattr wait waitpid wait3 wait4 waitid poll ppoll __poll_chk __ppoll_chk select "
-        "pselect pipe pipe2 socketpair accept accept4 recvfrom __recvfrom_chk recvmsg fcntl fcntl64"
+        "pselect pipe pipe2 socketpair accept accept4 recvfrom __recvfrom_chk recvmsg fcntl fcntl64 pthread_create "
+        "pthread_join pthread_tryjoin_np pthread_timedjoin_np pthread_clockjoin_np thrd_create thrd_join"
     ),
 }
 

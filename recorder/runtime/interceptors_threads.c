@@ -66,6 +66,8 @@ TK_EXPORT int pthread_create(pthread_t *handle, const pthread_attr_t *attributes
     thread->start = start;
     thread->argument = argument;
     tk_has_threads = 1;
+    if (TK_IS_RECORDED())
+        tk_library_store(handle, sizeof *handle); /* before the thread begins, as glibc does */
     if (tk_noting())
         TK_RECORD2(thread_create, tk_ticket(), number);
     int result = TK_REAL(pthread_create)(handle, attributes, run_thread, thread);
@@ -92,7 +94,10 @@ static int joined(struct tk_thread *thread, uint32_t number, int result)
     { \
         struct tk_thread *thread = tk_pool ? tk_find_thread(handle) : NULL; \
         uint32_t number = thread ? thread->stream.number : TK_NO_STREAM; \
-        return joined(thread, number, TK_REAL(name)(__VA_ARGS__)); \
+        int result = joined(thread, number, TK_REAL(name)(__VA_ARGS__)); \
+        if (result == 0 && value && TK_IS_RECORDED()) \
+            tk_library_store(value, sizeof *value); \
+        return result; \
     }
 
 WRAP_JOIN(pthread_join, (pthread_t handle, void **value), handle, value)

@@ -163,6 +163,50 @@ def test_what_the_system_and_conversions_write_is_known(level: str, tmp_path: Pa
     assert not any(result["summary"]["undecided"].values())
 
 
+WAITS_FOR_A_THREAD = """
+    #include <pthread.h>
+    #include <stdio.h>
+    #include <stdlib.h>
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+    static int is_done;
+    static void *run(void *given)
+    {
+        pthread_mutex_lock(&lock);
+        is_done = 1;
+        pthread_cond_signal(&changed);
+        pthread_mutex_unlock(&lock);
+        return given;
+    }
+    int main(void)
+    {
+        int *unwritten = malloc(sizeof *unwritten);
+        pthread_t *handle = malloc(sizeof *handle);
+        void **result = malloc(sizeof *result);
+        if (pthread_create(handle, NULL, run, unwritten) || *handle == 0)
+            puts("handle");
+        pthread_mutex_lock(&lock);
+        while (!is_done)
+            pthread_cond_wait(&changed, &lock);
+        pthread_mutex_unlock(&lock);
+        if (pthread_join(*handle, result) || *result != unwritten)
+            puts("result");
+        if (*unwritten == 7)
+            puts("seven");
+        return 0;
+    }
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O1"])
+def test_what_threads_are_made_and_waited_for_with_is_known(level: str, tmp_path: Path) -> None:
+    (tmp_path / "app.c").write_text(WAITS_FOR_A_THREAD)
+    result = analysed(tmp_path / "app.c", tmp_path, level)
+    line = next(number for number, text in enumerate(WAITS_FOR_A_THREAD.splitlines(), 1) if "*unwritten ==" in text)
+    assert errors_in(result) == {(line, "unwritten_read")}
+    assert not any(result["summary"]["undecided"].values())
+
+
 HANDED_OVER = """
     #include <pthread.h>
     #include <stdatomic.h>

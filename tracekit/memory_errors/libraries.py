@@ -60,7 +60,17 @@ HARMLESS = (
     "__cxa_guard_release __cxa_guard_abort __cxa_atexit __cxa_pure_virtual _Unwind_Resume __clang_call_terminate "
     "_ZSt9terminatev gettext dcgettext textdomain ceil floor btowc wctob iswalpha iswalnum iswdigit iswspace iswprint "
     "iswpunct iswupper iswlower iswctype wctype towupper towlower wcwidth fork vfork alarm sync setuid setgid setsid "
-    "getpgrp setpgid getpgid link symlink fchdir chown lchown setrlimit tzset pthread_attr_destroy sched_yield"
+    "getpgrp setpgid getpgid link symlink fchdir chown lchown setrlimit tzset pthread_attr_destroy sched_yield "
+    "pthread_cond_init pthread_cond_destroy pthread_cond_signal pthread_cond_broadcast pthread_cond_wait "
+    "pthread_cond_timedwait pthread_rwlock_init pthread_rwlock_destroy pthread_rwlock_rdlock pthread_rwlock_wrlock "
+    "pthread_rwlock_tryrdlock pthread_rwlock_trywrlock pthread_rwlock_unlock pthread_mutex_timedlock "
+    "pthread_barrier_init pthread_barrier_wait pthread_barrier_destroy pthread_spin_init pthread_spin_lock "
+    "pthread_spin_trylock pthread_spin_unlock pthread_spin_destroy sem_init sem_post sem_wait sem_trywait "
+    "sem_timedwait sem_destroy pthread_attr_init pthread_attr_setstacksize pthread_attr_setdetachstate "
+    "pthread_mutexattr_init pthread_mutexattr_settype pthread_mutexattr_destroy pthread_condattr_init "
+    "pthread_condattr_setclock pthread_condattr_destroy pthread_detach pthread_equal pthread_setspecific "
+    "pthread_key_delete pthread_setname_np gettid flockfile funlockfile unlinkat linkat mkdirat renameat futimens "
+    "utimensat utimes mlock munlock madvise secure_getenv syslog openlog closelog"
 ).split()
 """Write no memory of the program that it could know the address of, but what was given to the library before."""
 
