@@ -7,6 +7,7 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
@@ -16,6 +17,9 @@ using namespace llvm;
 namespace tracekit {
 
 namespace {
+
+/// Segments of a function at most that is not huge.
+static constexpr size_t MostSegments = 4096;
 
 /// Writes one function's instrumentation.
 ///
@@ -27,7 +31,7 @@ public:
   Emitter(const SegmentedFunction &S, const Regions &Paths, Runtime &R, GlobalVariable *Ids, ActivationKeeper *Keep)
       : S(S), Paths(Paths), R(R), Ids(Ids), Keep(Keep), C(S.F->getContext()), NoSanitize(MDNode::get(C, {})),
         Unlikely(MDBuilder(C).createBranchWeights(1, 1u << 20)), Unoptimised(S.F->hasOptNone()),
-        Merges(S.Segments.size()) {
+        IsHuge(!Unoptimised && S.Segments.size() > MostSegments), Merges(S.Segments.size()) {
     if (DISubprogram *Function = S.F->getSubprogram())
       NoLine = DILocation::get(C, 0, 0, Function);
   }
@@ -106,7 +110,16 @@ private:
     return Words ? B.CreateConstInBoundsGEP1_64(B.getInt64Ty(), From, Words) : From;
   }
   Value *next(IRBuilder<> &B) { return slot(B, Here.From, Here.Words); }
-  Value *state(IRBuilder<> &B) { return Unoptimised ? EntryState : B.CreateThreadLocalAddress(R.State); }
+  /// The same pointer; LLVM does not know that, nor that it is the same each time.
+  Value *opaque(IRBuilder<> &B, Value *Pointer) {
+    FunctionType *Type = FunctionType::get(Pointer->getType(), {Pointer->getType()}, false);
+    return ours(B.CreateCall(InlineAsm::get(Type, "", "=r,0", /*hasSideEffects=*/true), {Pointer}));
+  }
+  Value *state(IRBuilder<> &B) {
+    if (Unoptimised)
+      return EntryState;
+    return IsHuge ? static_cast<Value *>(R.State) : B.CreateThreadLocalAddress(R.State);
+  }
 
   const SegmentedFunction &S;
   const Regions &Paths;
@@ -120,6 +133,10 @@ private:
   // At -O0 each value that lives across basic blocks takes a stack slot of its own: two for each segment would
   // make frames several times larger, and recursive programs overflow the stack.
   const bool Unoptimised;
+  // Addresses that are the same in all iterations move in front of a loop, one value for each place that has it. In a
+  // loop of thousands of blocks (a scanner, an interpreter) allocating registers for thousands of such values takes
+  // minutes: addresses are constants or opaque there, which do not move.
+  const bool IsHuge;
   Value *EntryState = nullptr;
   DenseMap<const BasicBlock *, Value *> BeforeRun; // by header: the position where it is entered
   std::vector<Merge> Merges;                       // by segment: the phis with which a basic block begins
@@ -220,7 +237,7 @@ void Emitter::write(const Operation &Op, Instruction *Begin) {
 /// *(atomic release) record = id; state.pos = next; the record ends with segment `K`, ~0u: it changes no activation,
 /// and control goes on at `Target` if that is known
 void Emitter::publish(IRBuilder<> &B, Value *Next, unsigned K, const BasicBlock *Target) {
-  Value *Id = B.CreateInBoundsGEP(B.getInt8Ty(), Ids, {Here.Number});
+  Value *Id = B.CreateInBoundsGEP(B.getInt8Ty(), IsHuge ? opaque(B, Ids) : static_cast<Value *>(Ids), {Here.Number});
   StoreInst *Publish = ours(B.CreateAlignedStore(Id, Here.Record, Align(8)));
   Publish->setAtomic(AtomicOrdering::Release);
   ours(B.CreateStore(Next, state(B)));

@@ -17,13 +17,13 @@ class EscapeFinder {
 public:
   EscapeFinder(const Loop &L, ArrayRef<BasicBlock *> Blocks) : L(L), Blocks(Blocks) {}
 
-  std::vector<std::pair<unsigned, unsigned>> find() const {
+  std::vector<std::pair<unsigned, unsigned>> find() {
     std::vector<std::pair<unsigned, unsigned>> Found;
     BasicBlock *Own = L.isLoopExiting(L.getHeader()) ? L.getHeader() : L.getLoopLatch();
     BlockSet Behind;
     for (BasicBlock *Next : Own ? successors(Own) : successors(L.getHeader()))
       if (Own && !L.contains(Next)) {
-        walk(*Own, *Next, Behind);
+        walk(*Own, *Next, Behind, /*ToTheEnd=*/true);
         if (any_of(*Next, [](const Instruction &I) { return isLeavingAScope(I); }))
           Behind.erase(Next); // of this way only
       }
@@ -34,8 +34,8 @@ public:
           Branch && Branch->isConditional() && Branch->getDebugLoc() && BB != Own)
         for (BasicBlock *Next : successors(BB)) {
           BlockSet Reached;
-          walk(*BB, *Next, Reached);
-          if (!Reached.contains(L.getHeader()) && any_of(Behind, [&](auto *Each) { return !Reached.contains(Each); }))
+          bool GoesOn = walk(*BB, *Next, Reached, /*ToTheEnd=*/false);
+          if (!GoesOn && any_of(Behind, [&](auto *Each) { return !Reached.contains(Each); }))
             Found.push_back({Branch->getDebugLoc().getLine(), Branch->getDebugLoc().getCol()});
         }
     return Found;
@@ -66,14 +66,17 @@ private:
            });
   }
 
-  /// The blocks that control may pass from the end of `From` through `To` on, up to the loop's header.
-  void walk(BasicBlock &From, BasicBlock &To, BlockSet &Reached) const {
+  /// The blocks that control may pass from the end of `From` through `To` on, up to the loop's header. Returns whether
+  /// it comes there; unless asked to go `ToTheEnd`, as soon as it does, which it soon does from most branches.
+  bool walk(BasicBlock &From, BasicBlock &To, BlockSet &Reached, bool ToTheEnd) {
     using State = std::pair<BasicBlock *, ConstantInt *>; // where control goes from the scope that it leaves
     SmallSetVector<State, 16> Open;
     Open.insert({&To, wayAfter(From, nullptr)});
-    for (size_t K = 0; K < Open.size(); ++K) {
+    bool GoesOn = false;
+    for (size_t K = 0; K < Open.size() && (ToTheEnd || !GoesOn); ++K) {
       auto [BB, Way] = Open[K];
       Reached.insert(BB);
+      GoesOn |= BB == L.getHeader();
       if (BB == L.getHeader())
         continue;
       Way = wayAfter(*BB, Way);
@@ -85,17 +88,22 @@ private:
         for (BasicBlock *Next : successors(BB))
           Open.insert({Next, Way});
     }
+    return GoesOn;
   }
 
-  static ConstantInt *wayAfter(BasicBlock &BB, ConstantInt *Way) {
-    for (Instruction &I : BB)
-      if (auto *Store = dyn_cast<StoreInst>(&I); Store && isWay(Store->getPointerOperand()))
-        Way = cast<ConstantInt>(Store->getValueOperand());
-    return Way;
+  /// Where control goes behind a block that it enters on its way to `Way`.
+  ConstantInt *wayAfter(BasicBlock &BB, ConstantInt *Way) {
+    auto [Place, IsNew] = Ways.try_emplace(&BB, nullptr);
+    if (IsNew)
+      for (Instruction &I : BB)
+        if (auto *Store = dyn_cast<StoreInst>(&I); Store && isWay(Store->getPointerOperand()))
+          Place->second = cast<ConstantInt>(Store->getValueOperand());
+    return Place->second ? Place->second : Way;
   }
 
   const Loop &L;
   ArrayRef<BasicBlock *> Blocks;
+  DenseMap<const BasicBlock *, ConstantInt *> Ways; // that a block notes, if it does
 };
 
 } // namespace
