@@ -289,7 +289,7 @@ def test_metadata_names_the_host_only_on_request(tmp_path: Path, echo: Path) -> 
     record(tmp_path, echo, "secret-free")
     meta = TraceReader(tmp_path / "trace.zst").meta
     assert meta["command"] == [str(echo), "secret-free"] and "clang" in meta["compiler"]
-    assert {"command", "compiler", "started", "target", "tracekit"} == set(meta)
+    assert {"command", "compiler", "library", "started", "target", "tracekit"} == set(meta)
     record(tmp_path, echo, options=("--with-host",), environment={"MARKED": "yes"})
     host = TraceReader(tmp_path / "trace.zst").meta["host"]
     assert host["name"] == socket.gethostname() and host["directory"] == str(tmp_path)
