@@ -147,7 +147,7 @@ static void received(const struct msghdr *message, socklen_t room)
 /* -- sockets ---------------------------------------------------------------------------------- */
 
 WRAP_INPUT(ssize_t, recv, (int fd, void *buffer, size_t size, int flags), (fd, buffer, size, flags), FILLED)
-WRAP_INPUT_INTO(ssize_t, recvfrom, (bytes ? *bytes : 0),
+WRAP_INPUT_INTO(ssize_t, recvfrom, (from && bytes ? *bytes : 0),
                 (int fd, void *restrict buffer, size_t size, int flags, struct sockaddr *restrict from,
                  socklen_t *restrict bytes),
                 (fd, buffer, size, flags, from, bytes), FILLED;
@@ -175,7 +175,7 @@ TK_EXPORT int connect(int fd, const struct sockaddr *to, socklen_t bytes)
     TK_EXPORT int name parameters \
     { \
         TK_USE_FILE(fd); \
-        socklen_t room = bytes ? *bytes : 0; \
+        socklen_t room = from && bytes ? *bytes : 0; \
         int result = TK_REAL(name)(__VA_ARGS__); \
         if (result >= 0 && TK_ORDERS()) \
             tk_kernel_acquire(ANY_SOCKET); \
@@ -262,7 +262,7 @@ WRAP_INPUT(ssize_t, __pread64_chk, (int fd, void *buffer, size_t size, off64_t a
            (fd, buffer, size, at, whole), FILLED)
 WRAP_INPUT(ssize_t, __recv_chk, (int fd, void *buffer, size_t size, size_t whole, int flags),
            (fd, buffer, size, whole, flags), FILLED)
-WRAP_INPUT_INTO(ssize_t, __recvfrom_chk, (bytes ? *bytes : 0),
+WRAP_INPUT_INTO(ssize_t, __recvfrom_chk, (from && bytes ? *bytes : 0),
                 (int fd, void *restrict buffer, size_t size, size_t whole, int flags, struct sockaddr *restrict from,
                  socklen_t *restrict bytes),
                 (fd, buffer, size, whole, flags, from, bytes), FILLED;

@@ -83,6 +83,16 @@ def test_a_number_that_no_value_has_is_refused(tmp_path: Path, number: object) -
         files.load(path)
 
 
+def test_numbers_without_a_list_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.profile"
+    files.save(path, [profile({"dependences": rows(9)})])
+    written = json.loads(path.read_text())
+    del written["shared"]
+    path.write_text(json.dumps(written))
+    with pytest.raises(TracekitError, match="a row names a value that the file lacks"):
+        files.load(path)
+
+
 def test_shared_values_are_a_list(tmp_path: Path) -> None:
     path = tmp_path / "a.profile"
     files.save(path, [profile({"dependences": rows(9)})])

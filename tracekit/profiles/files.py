@@ -218,8 +218,8 @@ def _profile(path: str | Path, content: Any) -> Profile:
     if not all(isinstance(folder, str) for folder in content.get("folders", {}).values()):
         raise TracekitError(f"{path} is no profile: its `folders` are no names.")
     try:
-        if shared.KEY in content:  # else what looks as if it named one does not
-            shared.resolve(content["result"], content[shared.KEY])
+        if version >= 2:  # what looks as if it named a value does not in one of format 1, or in what was printed
+            shared.resolve(content["result"], content.get(shared.KEY, []))
     except shared.DanglingReference:
         raise TracekitError(f"{path} is no profile: a row names a value that the file lacks.") from None
     report = {key: content[key] for key in PRINTED if key in content}
