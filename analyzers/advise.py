@@ -54,7 +54,7 @@ class Advise(Camp):
         """Runs, loops and summary."""
         from tracekit.program.fates import fate_at
         from tracekit.program.lookup import loop_around
-        from tracekit.verdicts.advice import NOWHERE, Advice, Limits
+        from tracekit.verdicts.advice import NOWHERE, Advice, LoopSelection
 
         at, replaced = self.options.place, None
         if at:
@@ -63,8 +63,8 @@ class Advise(Camp):
                 at = loop_around(self.program, at)
             else:
                 at = (replaced["into"]["file"], replaced["into"]["line"]) if replaced["into"] else NOWHERE
-        limits = Limits(self.options.top, self.options.min_share, self.options.rare, at)
-        advice = Advice(self.program, self.profile, self.own_judgements, limits, self.loop_facts)
+        selection = LoopSelection(self.options.top, self.options.min_share, at)
+        advice = Advice(self.program, self.profile, self.own_judgements, selection, self.options.rare, self.loop_facts)
         return {
             "runs": [self._run()],
             "replaced": replaced,

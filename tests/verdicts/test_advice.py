@@ -13,10 +13,10 @@ from tests.naive.scenario import Scenario
 from tests.verdicts import scenario_tables
 from tests.verdicts.test_verdicts_known import HEADER, LOOP, flow, list_walk, loop
 from tests.verdicts.test_verdicts_random import scenarios
-from tracekit.verdicts.advice import Advice, Limits
-from tracekit.verdicts.behind import PlacedBlocker
+from tracekit.verdicts.blocker_details import BlockerDetails
+from tracekit.verdicts.carried import PlacedBlocker
 from tracekit.verdicts.loop_facts import Reason
-from tracekit.verdicts.names import as_in_source
+from tracekit.verdicts.names import VerdictNames, as_in_source
 from tracekit.verdicts.pipeline import stages
 from tracekit.verdicts.verdicts import Judge, judge
 
@@ -91,15 +91,15 @@ def with_names(scenario: Scenario) -> Any:
 
 @settings(max_examples=200, deadline=None)
 @given(st.booleans().flatmap(lambda contexts: scenarios(contexts)), st.integers(1, 100))
-def test_evidence_is_that_of_the_naive_reference(scenario: Scenario, iterations: int) -> None:
+def test_details_of_blockers_are_those_of_the_naive_reference(scenario: Scenario, iterations: int) -> None:
     program, profile = with_names(scenario), scenario_tables.profile(scenario)
     judgements = judge(program, profile)
-    advice = Advice(program, profile, judgements, Limits(0, 0.0, 50.0))
+    details = BlockerDetails(Judge(program, profile), VerdictNames(program, profile), 50.0)
     for judgement in judgements:
         blockers = [blocker for blocker in judgement.blocked_by if blocker.reason is Reason.DEPENDENCE]
-        rows = advice.evidence.rows([[PlacedBlocker(blocker, judgement.node)] for blocker in blockers], iterations)
+        rows = details.rows([[PlacedBlocker(blocker, judgement.node)] for blocker in blockers], iterations)
         for blocker, row in zip(blockers, rows, strict=True):
-            behind = [
+            carried = [
                 each
                 for each in scenario.dependences
                 for at, _, inter in each.levels
@@ -107,9 +107,9 @@ def test_evidence_is_that_of_the_naive_reference(scenario: Scenario, iterations:
                 and inter
                 and (each.source, each.destination) == (blocker.source, blocker.destination)
             ]
-            assert row["executions"] == len(behind)
-            assert row["rare"] == (2 * len(behind) <= iterations)
-            assert set(row["kinds"]) == {each.kind for each in behind}
+            assert row["executions"] == len(carried)
+            assert row["rare"] == (2 * len(carried) <= iterations)
+            assert set(row["kinds"]) == {each.kind for each in carried}
             expected = naive.remedy(scenario, judgement.node, blocker.source, blocker.destination)
             assert (row["remedy"] and row["remedy"]["kind"]) == expected
 

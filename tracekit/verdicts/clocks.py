@@ -10,17 +10,16 @@ from tracekit.program.reach import functions_with
 from tracekit.verdicts.calls_made import CallsMade
 
 if TYPE_CHECKING:
-    from tracekit.dependence.profile import DependenceProfile
-    from tracekit.program.program import Program
+    from tracekit.verdicts.verdicts import Judge
 
 
 class ClockCalls:
     """Of the calls that may read a clock, those that did, as far as contexts tell."""
 
-    def __init__(self, program: Program, profile: DependenceProfile) -> None:
-        self.program = program
-        self._itself = own_clock_calls(program)
-        self._made = CallsMade(profile, functions_with(program, self._itself))
+    def __init__(self, judge: Judge) -> None:
+        self.program = judge.program
+        self._itself = own_clock_calls(judge.program)
+        self._made = CallsMade(judge, functions_with(judge.program, self._itself))
 
     def among(self, ops: Sequence[int], loops: Sequence[int]) -> list[int]:
         """Those of the call operations `ops` of one loop that read a clock in any of its nodes `loops`.

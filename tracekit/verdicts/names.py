@@ -102,6 +102,15 @@ class VerdictNames(ProfileNames):
         destination = self.instruction(blocker.destination) if blocker.destination != NONE else None
         return {"reason": blocker.reason.value, "source": source, "destination": destination}
 
+    def callee(self, op: int) -> str:
+        """What a call names: a function, or that it goes through a pointer."""
+        return self.program.callee_name(int(self.program.ops["base"][op])) or "a function through a pointer"
+
+    def entered(self, op: int) -> str:
+        """The one function that a call may enter, or else what it names."""
+        functions = self.program.call_callees(int(self.program.ops["base"][op]))
+        return self.program.function_name(int(functions[0])) if functions.size == 1 else self.callee(op)
+
 
 _OF_A_COPY = frozenset({"id", "inlined_at"})
 """What tells copies of one instruction of the source apart."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from tracekit.containers.grouping import Indices
 from tracekit.contexts.nodes import ContextKind
@@ -114,18 +115,14 @@ class ObjectUses:
         inside: np.ndarray
         if self.profile.nodes["kind"][node] == ContextKind.RECURSION_LOOP:
             inside = np.isin(instructions, self.operations(int(self.profile.nodes["loop"][node])))
-            inside &= self._below(int(self.profile.nodes["parent"][node]))[nodes]
+            inside &= self._is_below(int(self.profile.nodes["parent"][node]), nodes)
         else:
-            inside = self._below(node)[nodes]
+            inside = self._is_below(node, nodes)
         return inside
 
-    def _below(self, node: int) -> np.ndarray:
-        """Per node: is it `node`, or in its subtree?"""
-        below = np.zeros(len(self.profile.nodes), np.bool_)
-        below[node] = True
-        parents = self.profile.nodes["parent"]
-        for row in range(node + 1, len(below)):
-            below[row] = parents[row] < row and below[parents[row]]
+    def _is_below(self, node: int, nodes: Indices) -> npt.NDArray[np.bool_]:
+        """Per one of `nodes`: is it `node`, or in its subtree?"""
+        below: npt.NDArray[np.bool_] = (node <= nodes) & (nodes < self.judge.subtree_ends[node])
         return below
 
     def is_read_after(self, node: int, object_row: int) -> bool:

@@ -7,16 +7,22 @@ decision follows from it, are one; calls of one function are one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from tracekit.contexts.names import Json
 from tracekit.dependence.rows import place_key
+from tracekit.formats.image import EdgeKind, NodeKind
 from tracekit.verdicts.loop_facts import Reason
+
+if TYPE_CHECKING:
+    from tracekit.program.causes import Causes
+    from tracekit.program.program import Program
+    from tracekit.verdicts.verdicts import Blocker
 
 Key = tuple[Any, ...]
 
 _REASONS = [reason.value for reason in Reason]
-
 
 Follows = Callable[[int], Iterable[int]]
 """Of the row of an exit, by its number: the numbers of the rows about what decides whether the loop is left there."""
@@ -61,3 +67,42 @@ def _order(row: Mapping[str, Any]) -> Key:
     """Within a thing: dependences first, the most frequent before the others, then by place."""
     ends = [place_key(row[end]) for end in ("source", "destination") if row[end]]
     return (_REASONS.index(row["reason"]), -row.get("executions", 0), repr(ends))
+
+
+class ExitDecisions:
+    """What else blocks a loop and decides, too, whether it is left at an exit."""
+
+    def __init__(self, program: Program, causes: Causes) -> None:
+        self._causes = causes
+        self._edges = program.edges
+
+    def among(self, blockers: Sequence[Blocker]) -> Follows:
+        """Of an exit among `blockers`, by its number: those of the variables and stores that the decision follows from.
+
+        The loop of an interpreter has hundreds of exits beside thousands of dependences.
+        """
+        of_op: dict[int, list[int]] = {}
+        of_phi: dict[int, list[int]] = {}
+        for number, blocker in enumerate(blockers):
+            if blocker.reason is Reason.DEPENDENCE:
+                of_op.setdefault(blocker.destination, []).append(number)
+            elif blocker.reason is Reason.RECURRENCE:
+                of_phi.setdefault(blocker.source, []).append(number)
+                for op in self._fed_by_phi.get(blocker.source, ()):
+                    of_op.setdefault(op, []).append(number)
+
+        def follows(number: int) -> set[int]:
+            ops, phis = self._causes.behind(blockers[number].source)
+            from_ops = {number for op in ops for number in of_op.get(op, ())}
+            return from_ops.union(*(of_phi.get(phi, ()) for phi in phis))
+
+        return follows
+
+    @cached_property
+    def _fed_by_phi(self) -> dict[int, set[int]]:
+        """Row of phis -> the operations that it reaches through registers."""
+        fed: dict[int, set[int]] = {}
+        chosen = (self._edges["kind"] == EdgeKind.REGISTER) & (self._edges["from_kind"] == NodeKind.PHI)
+        for row in self._edges[chosen & (self._edges["to_kind"] == NodeKind.OP)]:
+            fed.setdefault(int(row["from"]), set()).add(int(row["to"]))
+        return fed

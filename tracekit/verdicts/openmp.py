@@ -42,7 +42,7 @@ class Directives:
         self.objects = ObjectClauses(judge, names, self.uses)
         shared = shared_loops(self.program).tolist()
         self.shared = {self._place(loop) for loop in shared}
-        self.of_thread = CallsMade(self.profile, uses_thread_locals(self.program))
+        self.of_thread = CallsMade(judge, uses_thread_locals(self.program))
 
     def directive(self, judgements: Collection[Judgement]) -> str:
         """One directive for a loop's copies in all its contexts. Raises NoDirective with the reason."""

@@ -100,16 +100,11 @@ def _weights(judge: Judge, node: int, graph: LoopGraph, whole: WholeGraph) -> In
     their place, and all others of the loop were made below its calls, which are one component or not known apart.
     """
     nodes, accesses = judge.profile.nodes, judge.profile.accesses
-    below = np.zeros(len(nodes), np.bool_)
-    below[node] = True
-    for row in range(node + 1, len(nodes)):  # nodes stand in pre-order
-        below[row] = below[nodes["parent"][row]] if nodes["parent"][row] < row else False
-        if not below[row] and nodes["parent"][row] < node:
-            break
+    is_below = (node <= accesses["node"]) & (accesses["node"] < judge.subtree_ends[node])
     recursive = nodes["kind"][node] in PARTLY_BELOW
     if nodes["kind"][node] == ContextKind.RECURSION_LOOP:
-        below[nodes["parent"][node]] = True
-    inside = accesses[below[accesses["node"]]]
+        is_below |= accesses["node"] == nodes["parent"][node]
+    inside = accesses[is_below]
     places = judge.levels.places(inside["instruction"], inside["node"], np.full(len(inside), node))
     known = places != ANY_CALL
     weight = np.zeros(whole.labels.max() + 1, np.int64)

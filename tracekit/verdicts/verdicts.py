@@ -16,6 +16,7 @@ import numpy as np
 
 from tracekit.containers.grouping import grouped
 from tracekit.contexts.nodes import LOOPS
+from tracekit.contexts.subtrees import subtree_ends
 from tracekit.dependence.profile import DependenceProfile
 from tracekit.formats.events import NONE
 from tracekit.program.loop_graph import Indices, LoopGraph
@@ -180,6 +181,11 @@ class Judge:
         return StaticBlockers(
             tuple(sorted(blockers, key=_blocker_key)), tuple(sorted(rests_on)), tuple(sorted(not_taken))
         )
+
+    @cached_property
+    def subtree_ends(self) -> Indices:
+        """(nodes,) i8: of each node the first row behind its subtree."""
+        return subtree_ends(self.profile.nodes["parent"])
 
     def _never_left(self, exit_row: int) -> bool:
         """Does the run show that a loop was never left at an exit? A window may begin between what it counts."""

@@ -1,16 +1,16 @@
-"""What is behind a blocker of a loop, from the rows of a profile one by one."""
+"""What a loop carries between the instructions of a blocker, from the rows of a profile one by one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-Behind = tuple[list[int], list[int] | None, list[tuple[int, int]], int, int, int]
+CarriedPair = tuple[list[int], list[int] | None, list[tuple[int, int]], int, int, int]
 
 NONE = 0xFFFFFFFF
 
 
-def behind(profile: Any, placed: Sequence[tuple[int, int, int]]) -> Behind:
+def carried_pair(profile: Any, placed: Sequence[tuple[int, int, int]]) -> CarriedPair:
     """Kinds, objects, contexts, executions, least and greatest distance; `placed`: source, destination, node."""
     kinds, objects, contexts, distances = set(), set(), set(), []
     executions, are_many = 0, False

@@ -1,4 +1,4 @@
-"""The dependences behind many blockers at once, against one blocker after another."""
+"""What loops carry for many blockers at once, against one blocker after another."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.naive import behind as naive
+from tests.naive import carried as naive
 from tracekit.dependence.profile import DEPENDENCE, LEVEL, LISTED_OBJECTS
 from tracekit.formats.events import NONE
-from tracekit.verdicts.behind import Carried, PlacedBlocker
+from tracekit.verdicts.carried import Carried, PlacedBlocker
 from tracekit.verdicts.loop_facts import Reason
 from tracekit.verdicts.verdicts import Blocker
 
@@ -38,12 +38,12 @@ def profiles(draw: Any) -> Any:
 
 
 @given(profiles(), st.data())
-def test_what_is_behind_blockers_is_that_of_each(profile: Any, data: Any) -> None:
+def test_what_is_carried_for_many_blockers_is_that_of_each(profile: Any, data: Any) -> None:
     carried = profile.levels[profile.levels["inter"].astype(bool)]
     ends = profile.dependences[carried["dependence"]]
     places = sorted(set(zip(ends["source"].tolist(), ends["destination"].tolist(), carried["node"].tolist())))
     copies = st.lists(st.sampled_from(places), min_size=1, max_size=3, unique=True) if places else st.nothing()
     blockers = data.draw(st.lists(copies, max_size=4)) if places else []
     placed = [[PlacedBlocker(Blocker(Reason.DEPENDENCE, *ends), node) for *ends, node in copy] for copy in blockers]
-    found = Carried(profile).behind(placed)
-    assert [tuple(each) for each in found] == [naive.behind(profile, copy) for copy in blockers]
+    found = Carried(profile).pairs(placed)
+    assert [tuple(each) for each in found] == [naive.carried_pair(profile, copy) for copy in blockers]

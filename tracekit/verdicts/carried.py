@@ -1,4 +1,4 @@
-"""The dependences behind blockers of loops: what kinds, objects, contexts, distances; of many blockers at once.
+"""What loops carry between two instructions: kinds, objects, contexts, distances; of many blockers at once.
 
 The loop of an interpreter is blocked by tens of thousands of pairs of instructions.
 """
@@ -25,8 +25,8 @@ class PlacedBlocker(NamedTuple):
     node: int
 
 
-class Behind(NamedTuple):
-    """What is behind one blocker."""
+class CarriedPair(NamedTuple):
+    """What a loop carries between the two instructions of a blocker."""
 
     kinds: list[int]
     objects: list[int] | None
@@ -78,8 +78,8 @@ class Carried:
         """Does an iteration at one of the nodes read from any of these objects what another has stored?"""
         return any(found.flows_anywhere or not found.flows.isdisjoint(objects) for found in map(self.at, nodes))
 
-    def behind(self, blockers: Sequence[Sequence[PlacedBlocker]]) -> list[Behind]:
-        """What is behind blockers; of each the copies of one blocker of the source, all of them dependences."""
+    def pairs(self, blockers: Sequence[Sequence[PlacedBlocker]]) -> list[CarriedPair]:
+        """What is carried for each of `blockers`, dependences all: each stands for the copies of one of the source."""
         if not blockers:
             return []
         parts, lengths = [], []
@@ -98,7 +98,7 @@ class Carried:
         is_there = listed != NONE
         objects = _lists(len(blockers), np.repeat(owner, is_there.sum(axis=1)), listed[is_there])
         return [
-            Behind([kind for (kind,) in kinds], None if many else [row for (row,) in known], contexts, *counted)
+            CarriedPair([kind for (kind,) in kinds], None if many else [row for (row,) in known], contexts, *counted)
             for kinds, many, known, contexts, *counted in zip(
                 _lists(len(blockers), owner, dependences["kind"]),
                 in_many.tolist(),

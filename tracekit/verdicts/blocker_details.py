@@ -1,4 +1,4 @@
-"""What stands behind a blocker of a loop: the dependences, how often the loop carries them, what would remove them.
+"""What is said of a dependence that blocks a loop: its objects and contexts, how often it is carried, what removes it.
 
 docs/advise.md says what the rows mean; the naive reference is in tests/naive/advise.py.
 """
@@ -12,7 +12,7 @@ from functools import lru_cache
 from tracekit.contexts.names import Json
 from tracekit.dependence.profile import DependenceKind
 from tracekit.dependence.rows import instruction_key
-from tracekit.verdicts.behind import Behind, Carried, PlacedBlocker
+from tracekit.verdicts.carried import Carried, CarriedPair, PlacedBlocker
 from tracekit.verdicts.names import VerdictNames, as_in_source
 from tracekit.verdicts.verdicts import Blocker, Judge
 
@@ -22,8 +22,8 @@ LISTED_CONTEXTS = 8
 KIND_NAMES = {kind.value: kind.name for kind in DependenceKind}
 
 
-class Evidence:
-    """The evidence for blockers of one profile.
+class BlockerDetails:
+    """The details of blockers of one profile.
 
     `rare`: a dependence that is carried less often than that in 100 iterations counts as rare.
     """
@@ -48,37 +48,37 @@ class Evidence:
         all contexts. Distances are in iterations; `executions` counts accesses at the destination.
         """
         return [
-            self._row(placed, behind, iterations)
-            for placed, behind in zip(blockers, self.carried.behind(blockers), strict=True)
+            self._row(placed, pair, iterations)
+            for placed, pair in zip(blockers, self.carried.pairs(blockers), strict=True)
         ]
 
-    def _row(self, placed: Sequence[PlacedBlocker], behind: Behind, iterations: int) -> Json:
+    def _row(self, placed: Sequence[PlacedBlocker], pair: CarriedPair, iterations: int) -> Json:
         return {
-            "kinds": [KIND_NAMES[kind] for kind in behind.kinds],
-            "objects": None if behind.objects is None else [self.names.object(number) for number in behind.objects],
-            "context_pairs": len(behind.contexts),
-            "contexts": [self._contexts(*pair) for pair in behind.contexts[:LISTED_CONTEXTS]],
-            "distance": {"min": behind.least, "max": behind.greatest},
-            "executions": behind.executions,
-            "per_iteration": round(behind.executions / max(iterations, 1), 6),
-            "rare": 100 * behind.executions <= self.rare * iterations,
-            "remedy": self._remedy(placed, behind),
+            "kinds": [KIND_NAMES[kind] for kind in pair.kinds],
+            "objects": None if pair.objects is None else [self.names.object(number) for number in pair.objects],
+            "context_pairs": len(pair.contexts),
+            "contexts": [self._contexts(*pair) for pair in pair.contexts[:LISTED_CONTEXTS]],
+            "distance": {"min": pair.least, "max": pair.greatest},
+            "executions": pair.executions,
+            "per_iteration": round(pair.executions / max(iterations, 1), 6),
+            "rare": 100 * pair.executions <= self.rare * iterations,
+            "remedy": self._remedy(placed, pair),
         }
 
     def _contexts_of(self, source: int, destination: int) -> Json:
         return {"source": self.names.context(source), "destination": self.names.context(destination)}
 
-    def _remedy(self, placed: Sequence[PlacedBlocker], behind: Behind) -> Json | None:
+    def _remedy(self, placed: Sequence[PlacedBlocker], pair: CarriedPair) -> Json | None:
         """What a programmer could do about a dependence; None: nothing that the trace would show, or copies differ."""
         nodes_of: dict[Blocker, list[int]] = {}
         for blocker, node in placed:
             nodes_of.setdefault(blocker, []).append(node)
-        first, *others = [self._remedy_of(blocker, behind, nodes) for blocker, nodes in nodes_of.items()]
+        first, *others = [self._remedy_of(blocker, pair, nodes) for blocker, nodes in nodes_of.items()]
         if others and any(as_in_source(other) != as_in_source(first) for other in others):
             return None
         return first
 
-    def _remedy_of(self, blocker: Blocker, behind: Behind, nodes: Sequence[int]) -> Json | None:
+    def _remedy_of(self, blocker: Blocker, pair: CarriedPair, nodes: Sequence[int]) -> Json | None:
         """The same of one copy, at some nodes."""
         updates = self.judge.facts.updates
         ends = [min(op, len(self._update_of) - 1) for op in (blocker.source, blocker.destination)]
@@ -90,9 +90,9 @@ class Evidence:
                 "operator": self.program.text(operator),
                 "but": [self.names.instruction(op) for op in self._spoilers(triples, operator, tuple(nodes))],
             }
-        if DependenceKind.RAW in behind.kinds or behind.objects is None or self.carried.flows(behind.objects, nodes):
+        if DependenceKind.RAW in pair.kinds or pair.objects is None or self.carried.flows(pair.objects, nodes):
             return None
-        return {"kind": "copy" if DependenceKind.WAR in behind.kinds else "last-writer"}
+        return {"kind": "copy" if DependenceKind.WAR in pair.kinds else "last-writer"}
 
     def _spoilers_of(self, triples: frozenset[int], operator: int, nodes: tuple[int, ...]) -> list[int]:
         """Instructions that look at the intermediate values of a would-be reduction's updates."""
