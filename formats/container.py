@@ -17,11 +17,9 @@ from tracekit.formats.errors import TracekitError
 
 MAGIC = b"TRACEKIT"
 VERSION = 3
-"""The newest version that this code reads, and writes where a trace needs it."""
+"""The newest version that this code reads; the recorder writes it."""
 OLDEST_READER = 3
 """The oldest reader version that can read that."""
-FIRST_VERSION = 1
-"""The version of a trace that holds nothing which later ones added; it is its own oldest reader."""
 WITH_PLANES = 3
 """The version that units in planes need, as ``image_frame.build_image`` makes them."""
 
@@ -213,7 +211,7 @@ def raw_zstd_frame(payload: bytes) -> bytes:
     return struct.pack("<IBB", 0xFD2FB528, single_segment, len(payload)) + last_raw_block + payload
 
 
-def head_payload(version: int = FIRST_VERSION, oldest_reader: int | None = None) -> bytes:
+def head_payload(version: int, oldest_reader: int | None = None) -> bytes:
     """The payload of HEAD; without `oldest_reader`, that of the version."""
     if oldest_reader is None:
         oldest_reader = OLDEST_READER if version == VERSION else version

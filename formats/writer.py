@@ -6,7 +6,6 @@ import json
 import threading
 import zlib
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -33,33 +32,15 @@ class TraceWriter:
     """
 
     def __init__(self, target: str | Path | BinaryIO, level: int = LEVEL, version: int = WITH_PLANES) -> None:
-        """``version``: of the format, as long as nobody calls ``raise_version``."""
+        """``version``: of the format that the frames are written in; a reader of that version reads the trace."""
         self._owned = isinstance(target, (str, Path))
         self._file: BinaryIO = Path(target).open("wb") if isinstance(target, (str, Path)) else target  # noqa: SIM115
         self._level = level
         self._lock = threading.Lock()
         self._frames: list[Frame] = []
         self._offset = 0
-        self._version = version
         head = container.head_payload(version)
         self._append(b"HEAD", container.raw_zstd_frame(head), len(head))
-
-    def raise_version(self, version: int) -> None:
-        """Say that the trace needs a reader of `version`, before the first frame does; a file that cannot seek raises.
-
-        HEAD is written again in its place, so a trace that needs nothing new stays one for old readers.
-        """
-        if version <= self._version:
-            return
-        head = container.head_payload(version)
-        data = container.raw_zstd_frame(head)
-        with self._lock:
-            self._version = version
-            self._frames[0] = replace(self._frames[0], payload_crc=zlib.crc32(data))
-            self._file.seek(0)
-            self._file.write(self._frames[0].header() + data)
-            self._file.seek(self._offset)
-            self._file.flush()
 
     @property
     def bytes_written(self) -> int:

@@ -23,7 +23,6 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.formats.container import FIRST_VERSION
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, CODE, FIRST_PATH, RECORDED
 from tracekit.formats.image_frame import build_image
@@ -276,13 +275,7 @@ class Collector:
 
     def _write_chunk(self, chunk: CompressedChunk) -> None:
         if chunk.records:
-            self._write(partial(self._writer.raise_version, self._needed_version()))
             self._write(partial(self._writer.compressed_frame, b"CHNK", *chunk))
-
-    def _needed_version(self) -> int:
-        """The first version of the format that has all events of the chunks so far, the one at hand among them."""
-        met = np.flatnonzero(self._encoder.taken(FIRST_PATH)).tolist()
-        return max([FIRST_VERSION, *(BY_CODE[code].since for code in met if code in BY_CODE)])
 
     def _write_unfinished(self) -> None:
         """Write what was encoded before the damage was noticed: of each stream the chunk at which it stands.

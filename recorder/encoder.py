@@ -151,12 +151,6 @@ class Encoder:
         library().tk_encoder_counts(self._handle, counts.ctypes.data, len(counts))
         return counts
 
-    def taken(self, ids: int) -> NDArray[np.uint64]:
-        """How many records of each of the first ``ids`` numbers the chunks that were taken have, u8."""
-        counts = np.zeros(ids, np.uint64)
-        library().tk_encoder_taken(self._handle, counts.ctypes.data, len(counts))
-        return counts
-
     def iterations(self) -> NDArray[np.uint64]:
         """How many iterations the encoded runs of each number have, u8: as :meth:`counts`; 0 for what is no run."""
         iterations = np.zeros(self.ids, np.uint64)

@@ -69,7 +69,6 @@ _PROTOTYPES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "tk_encoder_drop": (None, (c_void_p, c_uint32)),
     "tk_encoder_ids": (c_uint32, (c_void_p,)),
     "tk_encoder_counts": (None, (c_void_p, c_void_p, c_uint32)),
-    "tk_encoder_taken": (None, (c_void_p, c_void_p, c_uint32)),
     "tk_encoder_iterations": (None, (c_void_p, c_void_p, c_uint32)),
     "tk_encoder_unknown": (c_uint64, (c_void_p,)),
     "tk_encoder_chunk": (c_void_p, (c_void_p, c_uint32, c_uint32, c_uint32)),

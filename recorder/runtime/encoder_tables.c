@@ -180,14 +180,6 @@ static void add_counts(const struct tk_encoder *encoder, const struct tk_chunk *
             counts[encoder->row_ids[row]] += chunk->successors[row][TK_RECORDS];
 }
 
-/* Records of each number in the chunks that were taken; `ids` of them. */
-TK_EXPORT void tk_encoder_taken(struct tk_encoder *encoder, uint64_t *counts, uint32_t ids)
-{
-    pthread_mutex_lock(&encoder->lock);
-    memcpy(counts, encoder->counts, ids * sizeof *counts);
-    pthread_mutex_unlock(&encoder->lock);
-}
-
 /* Records encoded of each number so far, but for those of chunks that are just being filled; `ids` of them. */
 TK_EXPORT void tk_encoder_counts(struct tk_encoder *encoder, uint64_t *counts, uint32_t ids)
 {

@@ -252,21 +252,13 @@ def test_the_seek_table_finds_every_frame() -> None:
         at += 48 + compressed
 
 
-def test_a_writer_says_the_version_that_the_trace_needs(tmp_path: Path) -> None:
-    def written(*versions: int) -> bytes:
-        with TraceWriter(tmp_path / "trace.zst", version=1) as writer:
+def test_a_writer_says_which_version_it_writes(tmp_path: Path) -> None:
+    for version in range(1, container.VERSION + 1):
+        with TraceWriter(tmp_path / "trace.zst", version=version) as writer:
             writer.meta({"a": 1})
-            for version in versions:
-                writer.raise_version(version)
             writer.meta({"b": 2})
             writer.done({})
             name = writer.content_hash()
-        data = (tmp_path / "trace.zst").read_bytes()
-        assert TraceReader(data).content_hash == name
-        return data
-
-    old, new = written(), written(2, 1, 2)
-    assert len(old) == len(new) and old[200:] == new[200:] and old == written(1)
-    trace = TraceReader(new)
-    assert (trace.version, trace.oldest_reader, trace.meta) == (2, 2, {"a": 1, "b": 2}) and trace.complete
-    assert TraceReader(old).version == 1
+        trace = TraceReader((tmp_path / "trace.zst").read_bytes())
+        assert (trace.version, trace.oldest_reader, trace.content_hash) == (version, version, name)
+        assert trace.meta == {"a": 1, "b": 2} and trace.complete

@@ -52,8 +52,6 @@ def build_trace(
     """A complete trace; `chunk`: records of a chunk."""
     file = io.BytesIO()
     writer = TraceWriter(file)
-    numbers = {number for records in streams.values() for number, _ in records}
-    writer.raise_version(max([1, *(BY_CODE[number].since for number in numbers if number in BY_CODE)]))
     writer.meta(meta or {"command": ["app"], "tracekit": "test"})
     for image in images:
         writer.image(image.number, payload_of(image))
