@@ -29,7 +29,7 @@ from tracekit.layout.kernels.visits import (
     touched,
 )
 from tracekit.layout.kernels.votes import OBJECTS, VOTE, Votes, sized, voted
-from tracekit.layout.loads import joined_loads, load_evidence, prefetched
+from tracekit.layout.loads import joined_loads, load_merge_state, prefetched
 from tracekit.layout.measurements import joined, measured
 from tracekit.layout.objects import clusters, followers, joined_followers, pools
 from tracekit.layout.structures import Structures
@@ -182,7 +182,7 @@ class Layout(Module):
         return {
             "structures": self.measured,
             "following": self.following,
-            "loads": load_evidence(state.ops, _strides(state)),
+            "loads": load_merge_state(state.ops, _strides(state)),
         }
 
     @classmethod
@@ -204,8 +204,8 @@ class Layout(Module):
         made = _structures(together, sums["visits"], shares, sums["accesses"], sums["in_structures"], sums["bulk"])
         made["clusters"] = clusters(following)
         made["loads"] = prefetched(program, ops, strides, options["latency"], shares / 100)
-        evidence = {"structures": together, "following": following, "loads": load_evidence(ops, strides)}
-        return {"result": made, "evidence": evidence}
+        merge_state = {"structures": together, "following": following, "loads": load_merge_state(ops, strides)}
+        return {"result": made, "evidence": merge_state}
 
 
 def _structures(rows: Sequence[Any], begun: int, share: float, accesses: int, inside: int, bulk: int) -> dict[str, Any]:

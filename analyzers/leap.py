@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tracekit.leap.comparison import Pairs, Truth, comparison, truth_of
-from tracekit.leap.evidence import evidence, tables
-from tracekit.leap.evidence import joined as joined_runs
 from tracekit.leap.joining import joined
 from tracekit.leap.kernels.compressor import BEYOND, Descriptors, access_of, describe
 from tracekit.leap.kernels.exact import Exact, noted_load, noted_store, noted_stride
+from tracekit.leap.merge_state import merge_state, merged, tables
 from tracekit.leap.profile import DESCRIBED, LeapProfile
 from tracekit.leap.state import no_streams, nothing_exact
 from tracekit.module import CannotMergeError, Display, Module, groups_option, inlined, option
@@ -178,7 +177,7 @@ class Leap(Module):
 
     def merge_state(self, state: State) -> dict[str, Any]:
         """Executions, conflicts and strides by instruction."""
-        return evidence(self.profile, self.pairs, self._instruction)
+        return merge_state(self.profile, self.pairs, self._instruction)
 
     @classmethod
     def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
@@ -188,7 +187,7 @@ class Leap(Module):
                 raise CannotMergeError(f"{what}: leave out --{name}")
         if any(not profile["evidence"] for profile in profiles):
             raise CannotMergeError("one was written by a version that kept no counts; analyse its trace again")
-        together = joined_runs(profile["evidence"] for profile in profiles)
+        together = merged(profile["evidence"] for profile in profiles)
         return {"result": tables(together), "evidence": together}
 
 

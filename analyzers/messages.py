@@ -49,7 +49,7 @@ class Messages(BatchModule):
 
     def merge_state(self) -> dict[str, Any]:
         """Each message in its order."""
-        return {"logs": [self.log().evidence()]}
+        return {"logs": [self.log().merge_state()]}
 
     @classmethod
     def merge(cls, profiles: Sequence[Mapping[str, Any]], program: Any) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class Messages(BatchModule):
         if len(set(ranks)) < len(ranks):
             twice = min(rank for rank in ranks if ranks.count(rank) > 1)
             raise CannotMergeError(f"two of the traces are of rank {twice}: name those of one run")
-        return {"result": report(logs), "evidence": {"logs": [log.evidence() for log in logs]}}
+        return {"result": report(logs), "evidence": {"logs": [log.merge_state() for log in logs]}}
 
 
 DISPLAY = Display(

@@ -94,7 +94,7 @@ def test_messages(seed: int, ranks: int, busy: int) -> None:
     rng = random.Random(seed)
     did = {rank: some_rank(rng, ranks, busy) for rank in range(ranks)}
     logs = [log_of(rank, ranks, did[rank], rng) for rank in range(ranks)]
-    found = report([Log.of(log.evidence()) for log in rng.sample(logs, ranks)])
+    found = report([Log.of(log.merge_state()) for log in rng.sample(logs, ranks)])
     rows = {(place(row["send"]), place(row["receive"])): (row["messages"], row["bytes"]) for row in found["messages"]}
     expected = matched(did)
     assert rows == expected
@@ -120,7 +120,7 @@ def test_messages(seed: int, ranks: int, busy: int) -> None:
 def test_profiles_of_ranks_join_in_any_order(seed: int) -> None:
     rng = random.Random(seed)
     logs = [log_of(rank, 3, some_rank(rng, 3, 9), rng) for rank in range(3)]
-    profiles = [{"result": {}, "evidence": {"logs": [log.evidence()]}} for log in logs]
+    profiles = [{"result": {}, "evidence": {"logs": [log.merge_state()]}} for log in logs]
     whole = Messages.merge(profiles, None)
     assert Messages.merge(profiles[::-1], None)["result"] == whole["result"] == report(logs)
     halves = [{"result": {}, **Messages.merge(profiles[:2], None)}, profiles[2]]
@@ -132,7 +132,7 @@ def test_profiles_of_ranks_join_in_any_order(seed: int) -> None:
 def test_two_runs_are_not_one() -> None:
     log = log_of(1, 2, Rank([], [], []), random.Random(0))
     with pytest.raises(CannotMergeError, match="two of the traces are of rank 1"):
-        Messages.merge([{"evidence": {"logs": [log.evidence()]}}] * 2, None)
+        Messages.merge([{"evidence": {"logs": [log.merge_state()]}}] * 2, None)
 
 
 def test_a_program_without_mpi_has_no_messages() -> None:

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tracekit.containers.grouping import Indices, grouped
-from tracekit.contexts.evidence import as_columns, check_references, read_tables
 from tracekit.contexts.merge import unite_nodes
+from tracekit.contexts.merge_state import as_columns, check_references, read_tables
 from tracekit.contexts.nodes import NODE
 from tracekit.dependence.profile import ACCESS, DEPENDENCE, EXPOSED, LEVEL, LISTED_OBJECTS, OBJECT, DependenceProfile
 from tracekit.dependence.projection import unite_levels
@@ -81,9 +81,9 @@ def as_merge_state(profile: DependenceProfile) -> dict[str, Any]:
     return as_columns({name: getattr(profile, name) for name in DTYPES})
 
 
-def from_merge_state(evidence: Any, program: Program) -> DependenceProfile:
+def from_merge_state(merge_state: Any, program: Program) -> DependenceProfile:
     """The profile that :func:`as_merge_state` gave. Raises TracekitError if it is damaged."""
-    tables = read_tables(evidence, DTYPES)
+    tables = read_tables(merge_state, DTYPES)
     check_references(
         tables, REFERENCES, {"loops": len(program.loops), "ops": len(program.ops), "functions": len(program.functions)}
     )

@@ -129,7 +129,7 @@ KEPT_STRIDES = 8
 """Strides of a load that are kept for a merge, those that come most."""
 
 
-def load_evidence(ops: Any, strides: Mapping[int, Mapping[int, int]]) -> Json:
+def load_merge_state(ops: Any, strides: Mapping[int, Mapping[int, int]]) -> Json:
     """What several runs of one build add: of instructions ADDING, and [instruction, stride, count]."""
     used = np.flatnonzero((ops["begun"] > 0) | (ops["loads"] > 0)).tolist()
     most = {

@@ -96,7 +96,7 @@ def clusters(following: Sequence[Mapping[str, Any]]) -> list[Json]:
 
 
 def joined_followers(runs: Iterable[Mapping[str, Any]]) -> list[Json]:
-    """Those of several runs; `runs`: the evidence of each, with ``structures`` and ``following``.
+    """Those of several runs; `runs`: the merge state of each, with ``structures`` and ``following``.
 
     A structure's visits count in the runs, too, in which nothing of the pair came.
     """

@@ -41,16 +41,18 @@ class Log:
     unfinished: int  # receives that were never over
     instructions: list[Json]  # as profiles show them
 
-    def evidence(self) -> Json:
-        """As it is kept in a profile file."""
+    def merge_state(self) -> Json:
+        """As a profile file keeps it."""
         return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
 
     @classmethod
-    def of(cls, evidence: Mapping[str, Any]) -> Log:
-        """From a profile file."""
+    def of(cls, merge_state: Mapping[str, Any]) -> Log:
+        """From what :meth:`merge_state` gave."""
         tables = {"sends": 6, "receives": 6, "collectives": 6, "communicators": 3}
-        arrays: Json = {name: np.array(evidence[name], np.int64).reshape(-1, width) for name, width in tables.items()}
-        rest = {name: evidence[name] for name in ("rank", "size", "unfinished", "instructions")}
+        arrays: Json = {
+            name: np.array(merge_state[name], np.int64).reshape(-1, width) for name, width in tables.items()
+        }
+        rest = {name: merge_state[name] for name in ("rank", "size", "unfinished", "instructions")}
         return cls(**arrays, **rest)
 
 

@@ -11,7 +11,7 @@ Json = dict[str, Any]
 
 
 def _plain(value: Any) -> Any:
-    """Arrays, which evidence holds, as lists."""
+    """Arrays, which merge state holds, as lists."""
     return value.tolist()
 
 

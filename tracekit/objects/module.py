@@ -65,5 +65,5 @@ class ObjectModule(Module):
         module = cls(program, make_options(cls.Options, profiles[0]["options"]))
         merged = [from_merge_state(profile["evidence"], program, cls.tables) for profile in profiles]
         module.profile = module.listed(unite(merged))
-        # not the module's own result and evidence: a subclass may look at a state there, and there is none
+        # not the module's own result and merge state: a subclass may look at a state there, and there is none
         return {"result": module.shown(module.profile), "evidence": as_merge_state(module.profile)}

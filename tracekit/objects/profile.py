@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tracekit.containers.grouping import Indices, grouped
-from tracekit.contexts.evidence import as_columns, check_references, missing, read_tables
 from tracekit.contexts.merge import unite_nodes
+from tracekit.contexts.merge_state import as_columns, check_references, missing, read_tables
 from tracekit.formats.events import NONE
 from tracekit.objects.kernels.live import CALLERS
 from tracekit.objects.kinds import ObjectKind
@@ -252,9 +252,9 @@ def as_merge_state(profile: ObjectProfile) -> dict[str, Any]:
     return as_columns({"nodes": profile.nodes, "sites": profile.sites, **profile.tables})
 
 
-def from_merge_state(evidence: Any, program: Program, tables: Sequence[str]) -> ObjectProfile:
+def from_merge_state(merge_state: Any, program: Program, tables: Sequence[str]) -> ObjectProfile:
     """The profile that :func:`as_merge_state` gave, with these tables. Raises TracekitError if it is damaged."""
-    rows_of = read_tables(evidence, {"nodes": TREE, "sites": SITE, **{name: LAYOUTS[name].dtype for name in tables}})
+    rows_of = read_tables(merge_state, {"nodes": TREE, "sites": SITE, **{name: LAYOUTS[name].dtype for name in tables}})
     references = {(name, column): target for name in rows_of for column, target in REFERENCES[name].items()}
     check_references(
         rows_of,

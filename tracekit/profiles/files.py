@@ -8,7 +8,7 @@ A file is JSON: one profile as an object, several as a list. Beside what ``analy
 * ``facts``: numbers that only the text shows,
 * ``images``: the image tables as the trace has them (frames of SPEC.md, "IMAG", in base64), for modules that need them,
 * ``shared``: values that rows have in common, for which a number stands in them (tracekit.profiles.shared),
-* ``evidence``: what the module needs to merge profiles (``tracekit.module.Analysis.merge``); last, as it is long.
+* ``evidence``: the module's merge state (``tracekit.module.Analysis.merge``); last, as it is long.
 
 What ``analyze --json`` prints names source files as the compiler was given them. ``folders`` has the folder from which
 relative names start (``compilation``), and the one that all of them but the system's are in (``sources``); it is left

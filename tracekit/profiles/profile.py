@@ -29,7 +29,7 @@ class Profile:
     images: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     """The program's image tables, if merging profiles needs them (formats.kept_images)."""
     evidence: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
-    """What merging profiles needs beside the result (tracekit.module.Analysis.merge)."""
+    """The module's merge state: what merging profiles needs beside the result (tracekit.module.Analysis.merge)."""
 
     def __repr__(self) -> str:
         tables = [

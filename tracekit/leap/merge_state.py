@@ -1,4 +1,4 @@
-"""What profiles of several runs of one build say together of dependences and strides.
+"""The merge state of leap: what profiles of several runs of one build say together of dependences and strides.
 
 A descriptor has the times of one run. What follows from the descriptors of each run adds: executions, conflicts, and
 accesses by stride.
@@ -20,7 +20,7 @@ PART = 1_000_000
 """Conflicts and strides are kept in millionths, as integers, so that it does not matter what is added first."""
 
 
-def evidence(
+def merge_state(
     profile: LeapProfile, pairs: Mapping[tuple[int, int], float], instruction: Callable[[int], Json | None]
 ) -> Json:
     """JSON values of one run; `pairs`: its dependences; `instruction` shows an access.
@@ -62,8 +62,8 @@ def _name(access: Mapping[str, Any]) -> tuple[Any, ...]:
     return (shown is None, *place, access["store"])
 
 
-def joined(runs: Iterable[Mapping[str, Any]]) -> Json:
-    """The evidence of all runs."""
+def merged(runs: Iterable[Mapping[str, Any]]) -> Json:
+    """The merge state of all runs."""
     accesses: dict[tuple[Any, ...], Json] = {}
     strides: dict[tuple[Any, ...], Counter[int]] = {}
     conflicts: Counter[tuple[tuple[Any, ...], tuple[Any, ...]]] = Counter()

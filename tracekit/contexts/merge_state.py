@@ -1,4 +1,7 @@
-"""Tables of profiles as the evidence of profile files: columns by name; and their checks when they are read back."""
+"""Tables of profiles as merge state: columns by name; and their checks when a profile file is read back.
+
+Profile files have it under the key ``evidence``.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,10 @@ def as_columns(tables: Mapping[str, Rows]) -> dict[str, Any]:
     }
 
 
-def read_tables(evidence: Any, dtypes: Mapping[str, np.dtype[Any]]) -> dict[str, Rows]:
+def read_tables(merge_state: Any, dtypes: Mapping[str, np.dtype[Any]]) -> dict[str, Rows]:
     """The tables that :func:`as_columns` gave, of these dtypes. Raises TracekitError if they are not all there."""
     try:
-        return {name: _table(evidence[name], dtype) for name, dtype in dtypes.items()}
+        return {name: _table(merge_state[name], dtype) for name, dtype in dtypes.items()}
     except (KeyError, TypeError, ValueError, OverflowError):
         raise TracekitError("A profile is damaged: its evidence is incomplete.") from None
 
