@@ -121,3 +121,24 @@ def test_an_older_image_is_what_is_blamed_if_it_does_not_say_how_a_head_counts(
     (row,) = advice("scan.c:10", traces["-O0"])["result"]["loops"]
     assert row["verdict"] == "doall"
     assert row["openmp"]["missing"].startswith("the optimised program, all that this trace knows, does not show how")
+
+
+ASSEMBLY = """\
+static unsigned flags[300];
+int main(void) {
+  for (int i = 0; i < 300; i++)
+    __asm__ __volatile__("lock; addl %1, %0" : "+m"(flags[i]) : "r"(i));
+  return flags[299] != 299;
+}
+"""
+
+
+def test_inline_assembly_is_called_so(tmp_path: Path) -> None:
+    """PostgreSQL's atomic operations are: they were called a function through a pointer."""
+    (tmp_path / "flags.c").write_text(ASSEMBLY)
+    program = compile_program([tmp_path / "flags.c"], tmp_path / "app", ["-g", "-O1"], instrumented=True)
+    trace = record(program).trace
+    ((case,),) = [row["cases"] for row in advice("flags.c:3", trace)["result"]["loops"]]
+    assert [(row["reason"], row["callee"]) for row in case["blocked_by"]] == [("external", "inline assembly")]
+    shown = " ".join(tracekit("advise", "flags.c:3", trace).split())
+    assert "inline assembly at flags.c:4:5 has effects that the trace does not show." in shown

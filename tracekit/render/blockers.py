@@ -30,6 +30,8 @@ EXTERNAL_HINTS = {
     "drand48": "give each iteration a generator of its own (erand48)",
     **dict.fromkeys(OUTPUT, "its output must stay in order: `ordered`, or collect it and print after the loop"),
 }
+ASSEMBLY = "inline assembly"
+"""The `callee` of a statement that calls nothing."""
 OPENMP_RUNTIME = ("__kmpc_", "GOMP_")
 OPENMP_HINT = "OpenMP's threads meet there: what iterations do to one another through other threads is not known here"
 
@@ -56,7 +58,7 @@ def _thing(rows: Sequence[Json]) -> str:
     if row["reason"] == "exit":
         return f"whether there is a next iteration is decided at {place_text(source)} by {causes_text(source)}"
     if row["reason"] == "external":
-        return f"{row['callee']}, called at {place_text(source)}, has effects that the trace does not show"
+        return _external(row)
     first, *others = _objects(row)
     thing, verb = (f"{first} and {counted(len(others), 'other object')}", "are") if others else (first, "is")
     conflicts = [each for each in rows if each["reason"] == "dependence"]
@@ -195,8 +197,14 @@ def _obstacle(row: Json, style: Style) -> list[str]:
         )
     hint = OPENMP_HINT if row["callee"].startswith(OPENMP_RUNTIME) else EXTERNAL_HINTS.get(row["callee"], "")
     said = row.get("thing") == 0
-    text = f"- {row['callee']}, called at {place_text(source)}, has effects that the trace does not show"
-    return ([] if said else [text]) + ([f"    {hint}"] if hint else [])
+    return ([] if said else [f"- {_external(row)}"]) + ([f"    {hint}"] if hint else [])
+
+
+def _external(row: Json) -> str:
+    """What a call does of which nothing is known."""
+    called = " at" if row["callee"] == ASSEMBLY else ", called at"
+    after = "" if row["callee"] == ASSEMBLY else ","
+    return f"{row['callee']}{called} {place_text(row['source'])}{after} has effects that the trace does not show"
 
 
 def _remedy(row: Json) -> str:

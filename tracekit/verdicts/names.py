@@ -10,7 +10,7 @@ from tracekit.contexts.names import Json
 from tracekit.dependence.names import ProfileNames
 from tracekit.dependence.rows import instruction_key
 from tracekit.formats.events import NONE
-from tracekit.formats.image import PhiKind, VariableFlag
+from tracekit.formats.image import CallFlag, PhiKind, VariableFlag
 from tracekit.program.causes import Causes
 from tracekit.verdicts.loop_facts import Reason
 from tracekit.verdicts.transformations import Transformation
@@ -103,8 +103,10 @@ class VerdictNames(ProfileNames):
         return {"reason": blocker.reason.value, "source": source, "destination": destination}
 
     def callee(self, op: int) -> str:
-        """What a call names: a function, or that it goes through a pointer."""
-        return self.program.callee_name(int(self.program.ops["base"][op])) or "a function through a pointer"
+        """What a call names: a function, or that it goes through a pointer, or is inline assembly."""
+        call = int(self.program.ops["base"][op])
+        is_assembly = self.program.calls["flags"][call] & int(CallFlag.INLINE_ASM)
+        return self.program.callee_name(call) or ("inline assembly" if is_assembly else "a function through a pointer")
 
     def entered(self, op: int) -> str:
         """The one function that a call may enter, or else what it names."""
