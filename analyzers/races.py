@@ -17,10 +17,12 @@ from tracekit.races.callbacks.openmp import OpenmpCallbacks
 from tracekit.races.callbacks.order import OrderCallbacks
 from tracekit.races.callbacks.resources import ResourceCallbacks
 from tracekit.races.kernels.state import (
+    BY_NUMBER,
     MINGLED,
     OLD_BARRIERS,
     RECENT_WAYS,
     REORDERS,
+    REUSED,
     STOPPED,
     TASKS,
     TEAMS,
@@ -48,6 +50,7 @@ class RaceOptions:
     )
     contexts: str = contexts_option()
     lock_orders: bool = option(True, "Find races, too, that only another order of locks has.")
+    descriptor_order: bool = option(False, "Who closes a descriptor comes before who opens one with its number.")
 
     def __post_init__(self) -> None:
         Suppressions.of(self.suppress)
@@ -66,6 +69,7 @@ class Races(OrderCallbacks, ResourceCallbacks, OpenmpCallbacks, AccessCallbacks,
         """No thread, no access."""
         state = empty_state(self.program)
         state.now[REORDERS] = self.options.lock_orders
+        state.now[BY_NUMBER] = self.options.descriptor_order
         return state
 
     def callbacks(self) -> dict[str, Callable[..., None]]:
@@ -99,6 +103,7 @@ class Races(OrderCallbacks, ResourceCallbacks, OpenmpCallbacks, AccessCallbacks,
                 "accesses_of_no_thread": int(state.now[UNKNOWN]),
                 "old_barriers": int(state.now[OLD_BARRIERS]),
                 "unordered_atomics": self.unordered_atomics(state),
+                "reused_descriptors": 0 if self.options.descriptor_order else int(state.now[REUSED]),
                 **({"lock_orders_until": UNTIL[state.now[STOPPED]]} if self.options.lock_orders else {}),
             },
             "races": kept,

@@ -46,6 +46,7 @@ class Process:
     used: dict[tuple[int, int], int] = field(default_factory=dict)  # stream, address: the use that still lasts
     begun: dict[int, int] = field(default_factory=dict)  # event that ends a use: the one that begins it
     accesses: list[Access] = field(default_factory=list)
+    by_number: bool = False  # who closes a descriptor comes before who opens one with its number
 
     def begin(self, stream: int) -> Clock:
         return self.clocks.setdefault(stream, {stream: 1})
@@ -122,9 +123,16 @@ class Process:
             self.access(number, stream, name != "load", is_atomic, address, size)
         elif name.startswith("resource_"):
             is_descriptor = address >> 62 == 1
-            self.lives[address] += is_descriptor and name == "resource_begin"
+            if is_descriptor and name == "resource_begin":
+                if self.by_number:
+                    join(own, self.released[address])
+                self.lives[address] += 1
             self.access(number, stream, name != "resource_use", name == "resource_use", address, 1)
-            self.lives[address] += is_descriptor and name == "resource_end"
+            if is_descriptor and name == "resource_end":
+                self.lives[address] += 1
+                if self.by_number:
+                    join(self.released[address], own)
+                    self.tick(stream)
             if name == "resource_use":
                 self.used[stream, address] = number
 
@@ -159,9 +167,9 @@ def join(clock: Clock, other: Clock) -> None:
         clock[stream] = max(clock.get(stream, 0), time)
 
 
-def run(events: Sequence[Event], atomic: Collection[int] = ()) -> Process:
+def run(events: Sequence[Event], atomic: Collection[int] = (), by_number: bool = False) -> Process:
     """All of it. `atomic`: instructions."""
-    process = Process()
+    process = Process(by_number=by_number)
     for number, event in enumerate(events):
         process.event(number, event, atomic)
     return process

@@ -138,6 +138,50 @@ def test_other_orders_of_locks_may_be_left_out(tmp_path: Path, programs: dict[st
     assert result["races"] == [] and "lock_orders_until" not in result["summary"]
 
 
+NUMBERS = """\
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+static int table[64], number;
+static void *closes(void *none)
+{
+    table[number] = 1;
+    close(number);
+    return none;
+}
+static void *opens(void *none)
+{
+    int got;
+    while ((got = open("/dev/null", O_RDONLY)) != number)
+        close(got);
+    table[got]++;
+    return none;
+}
+int main(void)
+{
+    pthread_t one, two;
+    number = open("/dev/null", O_RDONLY);
+    pthread_create(&one, NULL, closes, NULL);
+    pthread_create(&two, NULL, opens, NULL);
+    pthread_join(one, NULL);
+    pthread_join(two, NULL);
+    return 0;
+}
+"""
+
+
+def test_who_closes_a_descriptor_may_come_before_who_gets_its_number(tmp_path: Path) -> None:
+    """memcached keeps its connections by number."""
+    (tmp_path / "numbers.c").write_text(NUMBERS)
+    result = races(tmp_path, compiled(tmp_path, str(tmp_path / "numbers.c")), "", "")
+    assert {row["object"]["name"] for row in result["races"]} == {"table"}
+    assert result["summary"]["reused_descriptors"] == 1
+    command = [*TRACEKIT, "analyze", "-m", "races", tmp_path / "trace.zst"]
+    for options, told in (([], True), (["--descriptor-order"], False)):
+        text = prepared.run([*command, *options], check=True, capture_output=True, text=True, env=ENVIRONMENT).stdout
+        assert ("race on global table" in text) == ("note: 1 descriptor got the number of one" in text) == told
+
+
 def test_another_order_of_locks_is_told(tmp_path: Path, programs: dict[str, Path]) -> None:
     """In the profile, in text, in SARIF and in the table."""
     (race,) = races(tmp_path, programs["lock_orders"], "behind", "race")["races"]

@@ -149,9 +149,11 @@ class Schedule:
         self.add(stream, name, len(self.events) if name == "heap_free" else 0, address, size)
 
 
-def found_by_module(events: Sequence[naive.Event], atomic: frozenset[int], length: int) -> list[tuple[int, int, int]]:
+def found_by_module(
+    events: Sequence[naive.Event], atomic: frozenset[int], length: int, by_number: bool = False
+) -> list[tuple[int, int, int]]:
     """Pairs of events, and the address at which they were first found to race."""
-    module = RawRaces(program(2), RaceOptions())
+    module = RawRaces(program(2), RaceOptions(descriptor_order=by_number))
     module.atomic = atomic
     runner = CallbackRunner(module, "races", 1)
     run(batches([(*event, 0) for event in events], length), [runner], 1)
@@ -165,14 +167,17 @@ def found_by_module(events: Sequence[naive.Event], atomic: frozenset[int], lengt
     count=st.sampled_from((5, 20, 60, 200, MOST_EVENTS - 20)),
     bytes_=st.sampled_from((8, 16, 64, 200)),
     length=st.sampled_from((1, 7, 100)),
+    by_number=st.booleans(),
 )
-def test_every_byte_has_its_first_race_and_no_pair_is_ordered(seed: int, count: int, bytes_: int, length: int) -> None:
+def test_every_byte_has_its_first_race_and_no_pair_is_ordered(
+    seed: int, count: int, bytes_: int, length: int, by_number: bool
+) -> None:
     schedule = Schedule(random.Random(seed), count, bytes_)
     atomic = frozenset(number for number in schedule.atomic if number < MOST_EVENTS)
-    process = naive.run(schedule.events, atomic)
+    process = naive.run(schedule.events, atomic, by_number)
     wanted, begun = naive.races(process), process.begun
     places = {(begun.get(earlier, earlier), begun.get(later, later)) for earlier, later in wanted}
-    found = found_by_module(schedule.events, atomic, length)
+    found = found_by_module(schedule.events, atomic, length, by_number)
     for earlier, later, address in found:
         assert (earlier, later) in places
         assert earlier < later or later in begun.values()

@@ -158,6 +158,7 @@ def empty_state(program: Program) -> State:
         sets=hash_table([("stores", "<i8")]),
         scratch=np.zeros(SCRATCH, np.uint64),
         resources=hash_table(fields(RESOURCE)),
+        closed=hash_table([("access", "<u8")]),
         users=hash_table(fields(USER)),
         races=hash_table(fields(RACE)),
         epochs=arena.arena(EPOCH, MOST_EPOCHS, spare=1),

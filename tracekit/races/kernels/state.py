@@ -137,7 +137,9 @@ TRIES = 23  # how often so far
 ASIDE = 24  # 1 if there is anything in `aside`
 STOPPED = 25  # why other orders are not looked for any more, of the following; 0 as long as they are
 UNORDERED = 26  # 1 if the trace does not have the order of atomic instructions
-NOW = 27
+BY_NUMBER = 27  # 1 if who closes a descriptor comes before who opens one with its number
+REUSED = 28  # descriptors with the number of one that another task had closed
+NOW = 29
 """How many there are."""
 
 
@@ -193,6 +195,7 @@ class State(NamedTuple):
     sets: HashTable  # access << 32 | set: one access more; `stores`: 1 if an ATOMIC_WRITE is among all of them
     scratch: Any  # u8: accesses of a set
     resources: HashTable  # address of a synchronisation object, or a descriptor's: RESOURCE
+    closed: HashTable  # a descriptor's address: who closed the last one, an access
     users: HashTable  # row of resources << CHAIN_BITS | chain: USER
     races: HashTable  # site of the access before << 32 | site of the one behind; RACE
     epochs: Arena  # EPOCH, in the order in which they began
