@@ -16,6 +16,10 @@ NOTES = {
     ),
     "old_barriers": ("{} recorded by an older tracekit, which does not say enough: record again", "wait at a barrier"),
     "mingled_tasks": ("{} took the place of others that need not come before: races of these may be missed", "task"),
+    "reused_descriptors": (
+        "{} got the number of one that another thread had closed (for data that is kept by number: --descriptor-order)",
+        "descriptor",
+    ),
     "accesses_of_no_thread": ("{} of signal handlers or of threads of no known beginning left out", "access"),
 }
 
@@ -65,7 +69,7 @@ def races_text(report: Json, facts: Mapping[str, int], limit: int, style: Style)
     if shown["tasks"]:
         lines += ["", style("tasks", "bold"), *map(task_line, shown["tasks"])]
     for name, (text, what) in NOTES.items():
-        if summary.get(name):
+        if summary.get(name) and (shown["races"] or name != "reused_descriptors"):
             plural = PLURALS.get(what, "")
             lines += ["", "note: " + text.format(counted(summary[name], what, plural)) + "."]
     if stop := LOCK_ORDERS.get(summary.get("lock_orders_until", "")):
@@ -88,7 +92,10 @@ def end_lines(end: Json, threads: Mapping[int, str], style: Style) -> list[str]:
     """An access: where, by which threads, with which locks, in which context."""
     instruction = end["instruction"]
     place = code_text(instruction)
-    held = " or ".join(" + ".join(map(lock_name, locks)) or "nothing" for locks in end["locks"])
+    sets = [" + ".join(map(lock_name, locks)) or "nothing" for locks in end["locks"]]
+    held = " or ".join(
+        [*sets[:LOCK_SETS], *[f"{len(sets) - LOCK_SETS:,} other sets of locks"][: len(sets) > LOCK_SETS]]
+    )
     names = [threads[stream] for stream in end["threads"]]
     by = ", ".join(names[:THREADS]) + (f" and {len(names) - THREADS:,} more" if len(names) > THREADS else "")
     path = " > ".join([end["context"]["root"], *end["context"]["path"]])
@@ -131,6 +138,9 @@ def lock_name(lock: Json) -> str:
 
 THREADS = 4
 """So many threads of an end are named."""
+
+LOCK_SETS = 3
+"""So many sets of locks that an end held are named: of an array of locks each element makes one."""
 
 
 def thread_name(thread: Json) -> str:
