@@ -20,13 +20,14 @@ from tracekit.formats.chunk_codec import encode
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.image import DTYPES
 from tracekit.formats.image_frame import Image
+from tracekit.formats.limits import DEEPEST
 from tracekit.formats.reader import TraceReader
 from tracekit.formats.records import RecordSource
 from tracekit.formats.sources import build_sources, parse_sources
 from tracekit.formats.unit import Unit
 from tracekit.formats.writer import TraceWriter
 from tracekit.program.program import Program
-from tracekit.replay.engine import DEEPEST, batches
+from tracekit.replay.engine import batches
 from tracekit.replay.kernels import layouts
 
 MEMORY = 64 << 20

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracekit.jit.caller import Caller
 from tracekit.jit.kernel import kernel
-from tracekit.jit.native import Caller
 
 
 class Two(NamedTuple):

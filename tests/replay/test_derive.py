@@ -17,10 +17,11 @@ from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import BY_CODE, CODE, NONE
 from tracekit.formats.image import Base, BlockFlag, CallFlag, LoopFlag, OpFlag, OpKind
 from tracekit.program.program import Program
-from tracekit.replay.engine import Replay, Violation, count_events
+from tracekit.replay.engine import Replay, count_events
 from tracekit.replay.kernels.derive import derive
 from tracekit.replay.kernels.layouts import OBJECTS, PATIENCE
 from tracekit.replay.selection import GROUPS
+from tracekit.replay.stream import Violation
 
 Record = tuple[int, list[int]]
 

@@ -120,7 +120,7 @@ def test_a_stack_that_never_stops_growing_is_refused(monkeypatch: pytest.MonkeyP
     made = RandomProgram(random.Random(3))
     number = made.layout.path_number(made.paths[(made.functions[0].entry,)])
     records = [(number, [1] * int(made.program.arity[number]))] * 3000
-    monkeypatch.setattr("tracekit.replay.engine.DEEPEST", 2048)
+    monkeypatch.setattr("tracekit.replay.stream.DEEPEST", 2048)
     with pytest.raises(TracekitError, match="never stops growing"):
         list(Replay(Endless([records]), made.program).batches())  # type: ignore[arg-type]
 

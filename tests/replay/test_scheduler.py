@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracekit.formats.events import CODE
-from tracekit.replay.engine import StreamReplay
 from tracekit.replay.kernels.turns import NO_LIMIT
 from tracekit.replay.scheduler import Scheduler
+from tracekit.replay.stream import StreamReplay
 
 START, OTHER = CODE["thread_start"], CODE["heap_free"]
 

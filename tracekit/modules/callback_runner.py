@@ -11,10 +11,10 @@ from tracekit.containers.arena import check
 from tracekit.contexts.kernels.streams import Stream
 from tracekit.contexts.kernels.tree import DYNAMIC, NO_CALLS, STATIC, Contexts
 from tracekit.contexts.rules import is_static
-from tracekit.contexts.state import empty_contexts, empty_stream, with_room
+from tracekit.contexts.state import empty_contexts
 from tracekit.contexts.table import ContextTable
 from tracekit.formats.errors import CLAIMS_TOO_MUCH, TracekitError
-from tracekit.jit.native import Caller
+from tracekit.jit.caller import Caller
 from tracekit.modules import diagnostics
 from tracekit.modules.codegen import Plan, plan
 from tracekit.modules.contract import EventBatch, Module
@@ -102,7 +102,7 @@ class CallbackRunner:
     def _feed_mixed(self, own: Worker, batch: MixedBatch, worker: int) -> bool:
         if own.mixed is None:
             own.mixed = MixedFeeder(self.kernel)
-        is_refused = own.mixed.feed(batch, partial(self._arguments_of, own, batch, worker))
+        is_refused = own.mixed.feed(batch, partial(self._arguments, own, batch, worker))
         if is_refused is None:
             return any(self._run(own, part, worker) for part in batch.parts())
         return is_refused
@@ -111,7 +111,7 @@ class CallbackRunner:
         caller = own.callers.get(batch.stream)
         if caller is None:
             caller = own.callers[batch.stream] = Caller(self.kernel)
-        return bool(caller(*self._arguments_of(own, batch, worker, batch.stream, len(batch.kind))))
+        return bool(caller(*self._arguments(own, batch, worker, batch.stream, len(batch.kind))))
 
     @contextmanager
     def _blaming_callbacks(self) -> Iterator[None]:
@@ -127,36 +127,23 @@ class CallbackRunner:
                 raise
             raise TracekitError(f"Module {self.name!r} failed: {raised}.") from error
 
-    def _levels(self, own: Worker, stream: int, events: int) -> Stream | None:
-        if own.contexts is None:
-            return None
-        levels = own.levels.get(stream) or empty_stream(len(own.levels), len(own.contexts.tree.rows))
-        own.levels[stream] = with_room(levels, events)
-        return own.levels[stream]
-
     def begin(self, batch: EventBatch) -> None:
         """Have the kernel compiled for batches with such columns, if it is not, while the first of them is made."""
-        own = self._workers[0]
-        levels = None
-        if own.contexts is not None:
-            levels = next(iter(own.levels.values()), None) or empty_stream(0, len(own.contexts.tree.rows))
         if self.kernel.is_native:
-            self.kernel.native.begin(self._arguments(own, levels, batch.stream, batch, 0))
+            example = self._workers[0].example()
+            self.kernel.native.begin((*example, batch.stream, *columns_of(batch), *self._share(0)))
 
-    def _arguments_of(self, own: Worker, batch: EventBatch, worker: int, stream: int, events: int) -> tuple[Any, ...]:
+    def _arguments(self, own: Worker, batch: EventBatch, worker: int, stream: int, events: int) -> tuple[Any, ...]:
         """The kernel's, with room for so many events of a stream."""
-        return self._arguments(own, self._levels(own, stream, events), stream, batch, worker)
+        return *own.arguments(stream, events), stream, *columns_of(batch), *self._share(worker)
 
-    def _arguments(
-        self, own: Worker, levels: Stream | None, stream: int, batch: EventBatch, worker: int
-    ) -> tuple[Any, ...]:
-        share = (worker if self.workers > 1 else None, self.workers)
-        return own.given, own.contexts, levels, own.clock, stream, *columns_of(batch), *share
+    def _share(self, worker: int) -> tuple[int | None, int]:
+        """Which worker's share of memory an access belongs to, if there are several, and how many there are."""
+        return worker if self.workers > 1 else None, self.workers
 
     def arguments(self, stream: int, events: int) -> tuple[Any, Any, Any, Any]:
-        """State, contexts, levels and clock of the one worker, with room for so many events of a stream."""
-        own = self._workers[0]
-        return own.given, own.contexts, self._levels(own, stream, events), own.clock
+        """Those of the one worker (:meth:`Worker.arguments`)."""
+        return self.worker.arguments(stream, events)
 
     def check(self) -> None:
         """Raise TracekitError if the module has run out of memory."""

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tracekit.jit.calls import Calls
-from tracekit.jit.native import Caller, raise_problem
+from tracekit.jit.call_table import CallTable
+from tracekit.jit.caller import Caller
+from tracekit.jit.native import raise_problem
 from tracekit.modules.selected import COLUMN_NAMES, columns_of
 from tracekit.replay.kernels.turns import END, REFUSED, STREAM, feed_turns
 from tracekit.replay.selection import MixedBatch
@@ -18,7 +19,7 @@ class MixedFeeder:
     """The calls of one worker's kernel, with arguments of their own for each stream."""
 
     def __init__(self, kernel: Any) -> None:
-        self._calls = Calls(kernel)
+        self._calls = CallTable(kernel)
         self._rows: dict[int, int] = {}
         self._feed = Caller(feed_turns)
 

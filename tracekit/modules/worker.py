@@ -11,7 +11,8 @@ from tracekit.containers.arena import Limited
 from tracekit.containers.kernels.arena import LIMITED
 from tracekit.contexts.kernels.streams import Stream
 from tracekit.contexts.kernels.tree import Contexts
-from tracekit.jit.native import Caller
+from tracekit.contexts.state import empty_stream, with_room
+from tracekit.jit.caller import Caller
 from tracekit.modules.address_services import given
 from tracekit.modules.mixed import MixedFeeder
 from tracekit.physical.kernels.frames import Frames
@@ -35,6 +36,21 @@ class Worker:
         """Of batches with several streams."""
         self.clock = np.zeros(1, np.int64)
         self.arenas = list(_arenas((state, contexts, translation)))
+
+    def arguments(self, stream: int, events: int) -> tuple[Any, Contexts | None, Stream | None, Any]:
+        """State, contexts, levels and clock, as the module's kernel takes them for so many events of a stream."""
+        levels = None
+        if self.contexts is not None:
+            known = self.levels.get(stream) or empty_stream(len(self.levels), len(self.contexts.tree.rows))
+            self.levels[stream] = levels = with_room(known, events)
+        return self.given, self.contexts, levels, self.clock
+
+    def example(self) -> tuple[Any, Contexts | None, Stream | None, Any]:
+        """Arguments of the same types, to compile the kernel for; no stream is begun for them."""
+        levels = None
+        if self.contexts is not None:
+            levels = next(iter(self.levels.values()), None) or empty_stream(0, len(self.contexts.tree.rows))
+        return self.given, self.contexts, levels, self.clock
 
 
 def _arenas(state: Any) -> Iterator[Limited]:

@@ -9,7 +9,7 @@ from tracekit.containers.arena import check
 from tracekit.containers.hash_table import hash_table, used_rows
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.limits import DEEPEST
-from tracekit.jit.native import Caller
+from tracekit.jit.caller import Caller
 from tracekit.paths.kernels import layouts
 from tracekit.paths.kernels.layouts import ROW, SCALARS, TOP, Counted, Stream
 from tracekit.paths.kernels.walk import end_all, walk

@@ -9,38 +9,33 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracekit import progress
-from tracekit.formats.errors import TracekitError
-from tracekit.formats.limits import DEEPEST
 from tracekit.formats.reader import TraceReader
 from tracekit.formats.records import Records, RecordSource
-from tracekit.jit.native import Caller
 from tracekit.program.program import Program
 from tracekit.replay import lowering as derive_tables
 from tracekit.replay.compiled.compiler import CompiledPaths
-from tracekit.replay.kernels import heap, layouts
-from tracekit.replay.kernels.derive import derive
+from tracekit.replay.kernels import layouts
 from tracekit.replay.kernels.layouts import Columns
 from tracekit.replay.kernels.recorded import THREAD_START
 from tracekit.replay.kernels.turns import NO_LIMIT
+from tracekit.replay.process import empty_process, restored_process, with_larger_heap
+from tracekit.replay.resuming import resume
 from tracekit.replay.scheduler import Scheduler
 from tracekit.replay.selection import VALUE, Batch, EventSelection, by_name, filled
 from tracekit.replay.snapshot import Snapshot, Turn, live_objects
-from tracekit.replay.stream_states import restored, snapshot_of
+from tracekit.replay.stream import RECORDS_BEFORE_LOOK, StreamReplay, Violation
+from tracekit.replay.stream_states import snapshot_of
 from tracekit.replay.template_cache import TemplateCache
 from tracekit.replay.turns import TurnTaker
 
 BATCH = 32_768
 """Events in a batch: 21 bytes each with all columns, so that a batch stays in L2 beside the kernels' own tables."""
-
-RECORDS_BEFORE_LOOK = 2000
-"""Records of paths without a template yet before the engine makes those of all records at hand."""
 
 
 class Source(Protocol):
@@ -51,117 +46,6 @@ class Source(Protocol):
 
     def records(self, stream: int) -> Iterator[Records]:
         """Batches of whole records: ids, and the words of all of them; the next batch may overwrite them."""
-
-
-@dataclass(frozen=True)
-class Violation:
-    """A rule of the event stream that a stream's records break: how often, and the first such record."""
-
-    stream: int
-    text: str
-    count: int
-    record: int
-
-
-class StreamReplay:
-    """One stream's state between calls of the kernel: its stack, the records at hand, the place in them."""
-
-    def __init__(self, number: int, source: Iterator[Records]) -> None:
-        self.number = number
-        self.source = source
-        self.ids = np.empty(0, np.uint32)
-        self.words = np.empty(0, np.uint64)
-        self.cursor = np.zeros(layouts.CURSOR, np.int64)
-        self.before = 0  # records before those at hand
-        self.end: int | None = None  # the record that it stops before, if there is one
-        self.derive = Caller(derive)  # its own: of turns that come one after another its arguments stay the same
-        self.state = layouts.Stream(
-            frames=np.zeros(256, layouts.FRAME_ROW),
-            open_loops=np.zeros(256, np.uint32),
-            iterations=np.zeros(256, np.uint64),
-            registers=np.zeros(1024, np.uint64),
-            objects=np.zeros(256, layouts.OBJECT),
-            scalars=np.array([-1] + [0] * (layouts.SCALARS - 1), np.int64),
-            violations=np.zeros((len(layouts.VIOLATIONS), 2), np.int64),
-        )
-        self.state.scalars[layouts.PATIENCE] = RECORDS_BEFORE_LOOK
-
-    def next_records(self) -> bool:
-        """Go on to the next records; False at the end of the stream, and before the record `end`."""
-        if self.end == self.records:
-            return False
-        for ids, words in self.source:
-            if len(ids):
-                self._replace(ids, words)
-                return True
-        self._replace(np.empty(0, np.uint32), self.words)
-        return False
-
-    def _replace(self, ids: NDArray[np.uint32], words: NDArray[np.uint64]) -> None:
-        self.cursor[layouts.RECORD] = self.cursor[layouts.WORD] = 0
-        self.before += len(self.ids)
-        self.ids, self.words = ids, words
-        if self.end is not None:
-            self.ids = ids[: self.end - self.before]
-
-    @property
-    def records(self) -> int:
-        """Records before its place."""
-        return self.before + int(self.cursor[layouts.RECORD])
-
-    def stop_before(self, record: int) -> None:
-        """Replay the records before this one only."""
-        self.end = record
-        self.ids = self.ids[: record - self.before]
-
-    def go_on_from(self, state: layouts.Stream, records: int, arity: NDArray[np.uint32]) -> None:
-        """Take a state and go to its place, behind so many records, of which `before` were passed over already.
-
-        `arity`: words of each record id. Raises TracekitError if there are not so many records.
-        """
-        self.state = state
-        while self.before + len(self.ids) <= records and self.next_records():
-            pass
-        self.cursor[layouts.RECORD] = at = records - self.before
-        if not 0 <= at <= len(self.ids):
-            raise TracekitError("The trace is damaged: a snapshot lies behind its end.")
-        self.cursor[layouts.WORD] = arity[self.ids[:at]].sum(dtype=np.int64)
-
-    def grow(self, status: int) -> None:
-        """Double the arrays that the kernel found too small. Raises TracekitError if no program could need that."""
-        fields = {
-            layouts.FRAMES: ("frames",),
-            layouts.LOOPS: ("open_loops", "iterations"),
-            layouts.REGISTERS: ("registers",),
-            layouts.STACK: ("objects",),
-        }[status]
-        if len(getattr(self.state, fields[0])) >= DEEPEST:
-            raise TracekitError(f"The trace is damaged: the stack of stream {self.number} never stops growing.")
-        self.state = self.state._replace(**{name: _doubled(getattr(self.state, name)) for name in fields})
-
-    @property
-    def event(self) -> int:
-        """The code of the ticketed event that the stream stands before."""
-        return int(self.ids[self.cursor[layouts.RECORD]])
-
-    @property
-    def ticket(self) -> int:
-        """The ticket of that event."""
-        return min(int(self.words[self.cursor[layouts.WORD]]), 1 << 62)
-
-    def violations(self) -> list[Violation]:
-        """What its records broke so far."""
-        return [
-            Violation(self.number, text, int(count), int(record))
-            for text, (count, record) in zip(layouts.VIOLATIONS, self.state.violations)
-            if count
-        ]
-
-
-def _doubled(array: Any) -> Any:
-    larger = np.zeros(2 * len(array), array.dtype)
-    larger[: len(array)] = array
-    return larger
 
 
 class Replay:
@@ -195,12 +79,7 @@ class Replay:
         self.tables = derive_tables.build(program, self.selection.keep)
         self.template_cache = TemplateCache(program, self.selection.keep, values=VALUE in self.selection.columns)
         self.streams = [StreamReplay(number, source.records(number)) for number in source.streams()]
-        self.process = layouts.Process(
-            addresses=np.zeros(4096, np.uint64),
-            sizes=np.zeros(4096, np.uint64),
-            used=np.zeros(1, np.int64),
-            created=np.zeros(max((stream.number for stream in self.streams), default=0) + 1, np.uint8),
-        )
+        self.process = empty_process(stream.number for stream in self.streams)
         self.columns = self.selection.room(batch)
         self.kept = kept
         self._handed_out: deque[Columns] = deque()
@@ -215,7 +94,8 @@ class Replay:
         self.delivered = 0
         """Events delivered so far."""
         if start is not None:
-            self._go_on_from(start, source, program)
+            resume(self.streams, start, source, program, self.tables)
+            self.process = restored_process(self.process, start)
 
     def mix_streams(self) -> None:
         """Let batches hold events of several streams that take turns (:class:`MixedBatch`): of a whole trace, before
@@ -289,24 +169,6 @@ class Replay:
         streams = [snapshot_of(stream, self.process, self.tables) for stream in self.streams]
         return Snapshot(self.turn, streams, live_objects(self.process), accesses)
 
-    def _go_on_from(self, start: Snapshot, source: Source, program: Program) -> None:
-        """Take the state of a snapshot, and go to its places in the records."""
-        numbers = [stream.number for stream in self.streams]
-        turn = start.turn
-        if [then.number for then in start.streams] != numbers or turn.stream not in numbers[: turn.begun]:
-            raise TracekitError("The trace is damaged: a snapshot is of other streams.")
-        for stream, then in zip(self.streams, start.streams, strict=True):
-            state = restored(then.state, program, self.tables, stream.state)
-            if isinstance(source, RecordSource):
-                stream.before, stream.source = source.records_from(stream.number, then.records)
-            stream.go_on_from(state, then.records, program.arity)
-        addresses, sizes = start.heap
-        while 2 * (len(addresses) + 1) > len(self.process.addresses):
-            self._grow_heap()
-        old = self.process._replace(addresses=addresses.copy(), sizes=sizes.copy())
-        heap.rehash(old, self.process)
-        self.process.created[start.created] = 1
-
     def position(self) -> int:
         """Records replayed so far, of `records`; may be called from any thread."""
         return sum(stream.before + int(stream.cursor[layouts.RECORD]) for stream in self.streams)
@@ -357,7 +219,7 @@ class Replay:
                 self.tables = self.template_cache.add(self.tables, stream.ids)
                 stream.state.scalars[layouts.PATIENCE] = RECORDS_BEFORE_LOOK
             elif status == layouts.HEAP:
-                self._grow_heap()
+                self.process = with_larger_heap(self.process)
             elif status == layouts.INPUT and self.compiled is not None and not (events or stopping):
                 yield self.no_events()  # modules had theirs one by one; who follows the replay looks where it stands
             elif layouts.FRAMES <= status <= layouts.STACK:
@@ -401,14 +263,6 @@ class Replay:
             is_full = len(self._handed_out) == self.kept
             self.columns = self._handed_out.popleft() if is_full else self.selection.room(len(self.columns.kind))
         return batch
-
-    def _grow_heap(self) -> None:
-        size = 2 * len(self.process.addresses)
-        larger = self.process._replace(
-            addresses=np.zeros(size, np.uint64), sizes=np.zeros(size, np.uint64), used=np.zeros(1, np.int64)
-        )
-        heap.rehash(self.process, larger)
-        self.process = larger
 
     def compared(self) -> tuple[int, int, int]:
         """How many addresses, blocks and runs so far were equal to what the program recorded in place."""

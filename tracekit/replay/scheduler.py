@@ -13,7 +13,7 @@ from tracekit.replay.kernels.recorded import THREAD_START
 from tracekit.replay.kernels.turns import NO_LIMIT
 
 if TYPE_CHECKING:
-    from tracekit.replay.engine import StreamReplay
+    from tracekit.replay.stream import StreamReplay
 
 
 class Scheduler:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracekit.jit.calls import Calls
-from tracekit.jit.native import Caller, raise_problem
+from tracekit.jit.call_table import CallTable
+from tracekit.jit.caller import Caller
+from tracekit.jit.native import raise_problem
 from tracekit.replay.kernels import layouts
 from tracekit.replay.kernels import turns as kernels
 from tracekit.replay.kernels.derive import derive
@@ -16,7 +17,7 @@ from tracekit.replay.scheduler import Scheduler
 from tracekit.replay.selection import Batch, MixedBatch
 
 if TYPE_CHECKING:
-    from tracekit.replay.engine import StreamReplay
+    from tracekit.replay.stream import StreamReplay
 
 MOST_TURNS = 1 << 14
 """Turns whose events may be in one batch."""
@@ -33,7 +34,7 @@ class TurnTaker:
         for cursor, stream in zip(self._cursors, streams, strict=True):
             cursor[:] = stream.cursor
             stream.cursor = cursor
-        self._calls = Calls(derive)
+        self._calls = CallTable(derive)
         self._ready = np.zeros(len(streams), np.int64)
         self._turns = np.zeros((MOST_TURNS, 2), np.int64)
         self._control = np.zeros(kernels.CONTROL, np.int64)

@@ -12,7 +12,7 @@ from tracekit.containers.hash_table import hash_table
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import CODE, FIRST_PATH
 from tracekit.formats.limits import DEEPEST
-from tracekit.jit.native import Caller
+from tracekit.jit.caller import Caller
 from tracekit.paths.tables import walked
 from tracekit.program.linker import Rows
 from tracekit.program.program import Program

@@ -9,7 +9,7 @@ from tracekit.containers import arena
 from tracekit.containers.hash_table import hash_table
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import ACCESS_EVENTS, CODE, FIRST_PATH
-from tracekit.jit.native import Caller
+from tracekit.jit.caller import Caller
 from tracekit.modules.contract import EventBatch
 from tracekit.program.linker import Rows
 from tracekit.taskgraph.collector import ordering_events

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tracekit.containers import arena
 from tracekit.containers.hash_table import hash_table
-from tracekit.jit.native import Caller
+from tracekit.jit.caller import Caller
 from tracekit.program.linker import Rows
 from tracekit.program.program import Program
 from tracekit.taskgraph.collector import StepCollector

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracekit.jit.calls import ARRAY_ADDRESS, ARRAY_ITEMS, ARRAY_LENGTH, call
+from tracekit.jit.call_table import ARRAY_ADDRESS, ARRAY_ITEMS, ARRAY_LENGTH, call
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.replay.kernels.layouts import FILLED, NEXT_EVENT, NEXT_TICKET, TICKET
 from tracekit.replay.kernels.recorded import THREAD_START
@@ -40,8 +40,9 @@ def take_turns(
 ) -> int:
     """Run streams in the order of their tickets, until one needs the engine, or no more turns fit. Returns a status.
 
-    codes, words, results: the derive kernel's calls (jit/calls.py), a row for each stream; limit_at: the word for the
-    limit. cursors (streams, CURSOR), ready (streams) i8: rows of those that are ready, in any order; turns (n, 2) i8.
+    codes, words, results: the derive kernel's calls (jit/call_table.py), a row for each stream; limit_at: the word for
+    the limit. cursors (streams, CURSOR), ready (streams) i8: rows of those that are ready, in any order; turns (n, 2)
+    i8.
     """
     while control[TURNS] < len(turns) and control[READY] > 0:
         place = _next_turn(cursors, ready, control)
@@ -108,7 +109,7 @@ REFUSED = -1
 def feed_turns(codes: Any, words: Any, results: Any, rows: Any, ends: Any, columns: Any) -> int:
     """Call a kernel with the events of each turn. Returns 0, REFUSED, or what a call has raised.
 
-    codes, words, results: its calls (jit/calls.py); rows (n) i8: that of each turn's stream; ends (n) i8: how many
+    codes, words, results: its calls (jit/call_table.py); rows (n) i8: that of each turn's stream; ends (n) i8: how many
     events there are up to the turn's last one; columns (c, 3) i8: of each array among the arguments that has an element
     for each event, its first word, the size of an element, its address.
     """

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tracekit.jit.calls import ARRAY_ADDRESS, ARRAY_ITEMS, ARRAY_LENGTH, Calls, call
+from tracekit.jit.call_table import ARRAY_ADDRESS, ARRAY_ITEMS, ARRAY_LENGTH, CallTable, call
 from tracekit.jit.kernel import kernel
 from tracekit.jit.native import raise_problem
 
@@ -35,7 +35,7 @@ def call_all(codes: Any, words: Any, results: Any, sums: Any) -> int:
 
 
 def test_each_row_has_its_arguments() -> None:
-    calls, given = Calls(weighted), [(np.arange(row + 3), 10 * row, None) for row in range(9)]
+    calls, given = CallTable(weighted), [(np.arange(row + 3), 10 * row, None) for row in range(9)]
     for row, arguments in enumerate(given):
         assert calls.set(row, *arguments)
     sums = np.zeros(9, np.int64)
@@ -47,7 +47,7 @@ def test_each_row_has_its_arguments() -> None:
 
 
 def test_rows_may_have_other_types() -> None:
-    calls, sums = Calls(weighted), np.zeros(2, np.int64)
+    calls, sums = CallTable(weighted), np.zeros(2, np.int64)
     assert calls.set(0, np.arange(4), 2, None) and calls.set(1, np.arange(4, dtype=np.uint8), 3, None)
     assert calls.codes[0] != calls.codes[1]
     assert call_all(calls.codes, calls.words, calls.results, sums) == 0
@@ -56,7 +56,7 @@ def test_rows_may_have_other_types() -> None:
 
 
 def test_words_of_an_array_may_be_replaced() -> None:
-    calls, numbers, sums = Calls(weighted), np.arange(10), np.zeros(1, np.int64)
+    calls, numbers, sums = CallTable(weighted), np.arange(10), np.zeros(1, np.int64)
     assert calls.set(0, numbers, 1, None)
     at = calls.places[0]
     assert calls.words[0, [at + ARRAY_ITEMS, at + ARRAY_ADDRESS, at + ARRAY_LENGTH]].tolist() == [
@@ -71,7 +71,7 @@ def test_words_of_an_array_may_be_replaced() -> None:
 
 
 def test_what_a_call_raises_can_be_raised() -> None:
-    calls, sums = Calls(weighted), np.zeros(2, np.int64)
+    calls, sums = CallTable(weighted), np.zeros(2, np.int64)
     assert calls.set(0, np.arange(3), 1, np.array([3])) and calls.set(1, np.arange(3), 1, np.array([4]))
     problem = call_all(calls.codes, calls.words, calls.results, sums)
     assert sums[0] == 3
@@ -80,4 +80,4 @@ def test_what_a_call_raises_can_be_raised() -> None:
 
 
 def test_what_numba_alone_can_pass_is_refused() -> None:
-    assert not Calls(weighted).set(0, [1, 2, 3], 1, None)
+    assert not CallTable(weighted).set(0, [1, 2, 3], 1, None)

@@ -55,7 +55,7 @@ else:
     call = Instruction(_call)
 
 
-class Calls:
+class CallTable:
     """The arguments of a kernel, a row for each of several callers.
 
     ``codes`` (rows) i8: addresses of its code; ``words`` (rows, width) i8; ``results`` (RESULTS) i8. What the arguments
