@@ -32,7 +32,10 @@ from tracekit.jit.kernel import kernel
 def snoop(
     words: Any, ages: Any, shape: Any, rules: Any, random: Any, counts: Any, core: Any, line: Any, store: Any
 ) -> None:
-    """What a core's access to a line asks of the others."""
+    """What a core's access to a line asks of the others: all lose it if it is stored, and a dirty one is written back.
+
+    Counts, of memory's row, a transfer if another core had it dirty, and an invalidation for each core that loses it.
+    """
     if is_enough(words, shape, rules, core, line, store):
         return
     levels, private = shape.shape[1], rules[PRIVATE]

@@ -1,4 +1,9 @@
-"""Using a line that a level holds, and putting one into a level, which may drive others out."""
+"""Using a line that a level holds, and putting one into a level, which may drive others out.
+
+In these kernels and those of exclusive.py and coherence.py `words`, `ages`, `shape`, `rules`, `random` and `counts` are
+the arrays of a Hierarchy (hierarchy.py), `core` and `level` count from 0, `line` is a line's number (address >> log2 of
+its bytes, i8), and a `word` is a line with its dirty bit (ways.py).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,7 @@ from tracekit.jit.kernel import kernel
 
 @kernel
 def used(words: Any, ages: Any, shape: Any, rules: Any, core: Any, level: Any, line: Any, dirty: Any) -> Any:
-    """Use a line of a level, and say whether the level has it."""
+    """Use a line of a level, which becomes dirty if `dirty`. Returns whether the level has it."""
     ways = shape[core, level, WAYS]
     first = shape[core, level, BASE] + (line & shape[core, level, MASK]) * ways
     way = way_of(words, first, ways, line)
@@ -29,7 +34,11 @@ def used(words: Any, ages: Any, shape: Any, rules: Any, core: Any, level: Any, l
 def fill(
     words: Any, ages: Any, shape: Any, rules: Any, random: Any, counts: Any, core: Any, level: Any, word: Any
 ) -> None:
-    """Put a line into a level, and what it drives out into the next one if it is dirty, and so on."""
+    """Put the line of a word into a level, and what it drives out into the next one if it is dirty, and so on.
+
+    An inclusive level that loses a line takes it out of the levels above. Counts write-backs of each level, and lines
+    written to memory.
+    """
     while True:
         ways = shape[core, level, WAYS]
         first = shape[core, level, BASE] + ((word >> 1) & shape[core, level, MASK]) * ways

@@ -7,6 +7,9 @@ performance cache replacement using re-reference interval prediction, 2010, hit 
 way. An empty way is taken first, the one of the lowest number.
 
 A way is a word: the line's number << 1, and whether it was written (dirty); EMPTY without a line.
+
+In these kernels `words` (all ways of all sets, i8) and `ages` (the same, i8) are those of a Hierarchy, `first` is the
+place of a set's first word, `ways` how many ways it has, and `policy` one of LRU, PLRU, SRRIP, RANDOM.
 """
 
 from __future__ import annotations
@@ -54,7 +57,7 @@ def use(words: Any, ages: Any, first: Any, ways: Any, way: Any, policy: Any) -> 
 
 @kernel
 def point_away(ages: Any, first: Any, ways: Any, way: Any) -> None:
-    """The bits on the way from this leaf to the root lead elsewhere."""
+    """PLRU: the bits on the way from this leaf to the root lead elsewhere."""
     node = way + ways
     while node > 1:
         bit = np.int64(1) << (node >> 1)
@@ -67,7 +70,10 @@ def point_away(ages: Any, first: Any, ways: Any, way: Any) -> None:
 
 @kernel
 def put(words: Any, ages: Any, first: Any, ways: Any, word: Any, policy: Any, random: Any) -> Any:
-    """Put a line into its set, as used now. Returns the word that had to go, or EMPTY."""
+    """Put a line into its set, as used now. Returns the word that had to go, or EMPTY.
+
+    random (1) u8: the state of the generator.
+    """
     if policy == LRU:
         gone = words[np.uint64(first + ways - 1)]
         for behind in range(ways - 1, 0, -1):
@@ -88,7 +94,7 @@ def put(words: Any, ages: Any, first: Any, ways: Any, word: Any, policy: Any, ra
 
 @kernel
 def victim(ages: Any, first: Any, ways: Any, policy: Any, random: Any) -> Any:
-    """The way of a full set whose line goes."""
+    """The way of a full set whose line goes, by any policy but LRU. random (1) u8: the state of the generator."""
     if policy == PLRU:
         node = 1
         while node < ways:

@@ -114,7 +114,10 @@ def _is_emptied(initial: InitialPages, number: Any) -> bool:
 
 @kernel
 def empty_pages(initial: InitialPages, first: Any, last: Any) -> None:
-    """The pages `first` to `last` are cleared as a whole; those that are in the shadow already are the caller's."""
+    """The pages numbered `first` to `last` (u8) are cleared as a whole, in all streams.
+
+    Those that are in the shadow already are the caller's. Few are noted one by one, others as a range.
+    """
     if last - first < np.uint64(MANY):
         for number in range(first, last + np.uint64(1)):
             row_of(initial.emptied, number)

@@ -29,7 +29,10 @@ def size_of(order: Any) -> Any:
 
 @kernel
 def split(table: Any, place: Any) -> tuple[Any, Any]:
-    """Let a part end at a place in the middle of it. Its row, and that of the rest behind; zeros if there is none."""
+    """Let a part end at a place in the middle of it. Returns its row and that of the rest; zeros if there is none.
+
+    table: a hash table by address, as above; what else the row says the caller copies.
+    """
     for before in range(1, LARGEST):
         number = part_at(table, place - before)
         part = table.rows[number]
@@ -42,7 +45,7 @@ def split(table: Any, place: Any) -> tuple[Any, Any]:
 
 @kernel
 def fill(table: Any, begin: Any, end: Any) -> None:
-    """Each of some bytes becomes part of a row: of a new one if it is of none."""
+    """Each of the bytes begin .. end - 1 becomes part of a row: of a new one if it is of none. table: as above."""
     place = begin
     while place < end:
         part = table.rows[row_of(table, place)]

@@ -110,7 +110,10 @@ def cell_of(pages: Any, far: Any, cells: Any, number: Any, stream: Any) -> Any:
 
 @kernel
 def find_far(pages: Any, far: Any, control: Any, number: Any, stream: Any) -> Any:
-    """The page of `stream` with this number, found by hashing, or NOWHERE."""
+    """The page of `stream` with this number (u8), found by hashing, or NOWHERE.
+
+    pages, far, control: those of the Shadow, as in the kernels below, which take no more of it than they need.
+    """
     return np.int64(far[cell_of(pages, far, control[FAR_CELLS], number, stream)])
 
 
@@ -172,7 +175,10 @@ def turn_table(table: Any, control: Any, stream: Any) -> None:
 
 @kernel
 def make_pages(table: Any, pages: Any, far: Any, control: Any, numbers: Any, streams: Any) -> None:
-    """Make pages of these numbers and streams, which have been entered, one after another."""
+    """Make pages of these numbers and streams (n,) each, which have been entered, one after another.
+
+    The present stream is that of the last one then.
+    """
     for k in range(len(numbers)):
         turn_table(table, control, streams[k])
         make_page(table, pages, far, control, np.uint64(numbers[k]))
@@ -287,7 +293,10 @@ def write_word(memory: Any, address: Any, left: Any) -> Any:
 
 @kernel
 def divide(rows: Any, granules: Any, word: Any, needed: Any) -> None:
-    """Divide a word into 1 << needed parts; each begins with the history of the part that it was in."""
+    """Divide a word into 1 << needed parts; each begins with the history of the part that it was in.
+
+    rows, granules: those of the Shadow; the word has fewer parts so far.
+    """
     had = np.int64(granules[word])
     old = (granules.size + word) << had
     new = (granules.size + word) << needed

@@ -26,7 +26,10 @@ Int = Any
 
 @kernel
 def conflicts(store: Any, load: Any, found: Any) -> int:
-    """The progression of the load's members in found[0 .. 2] (first, step, count); returns the count."""
+    """The progression of the load's members that conflict, in found[0 .. 2] (first, step, count); returns the count.
+
+    store, load: rows of POINT, the descriptors; found (3) i8. (Wu et al., CGO 2004, section 4.2.1.)
+    """
     found[0] = 0
     found[1] = 1
     found[2] = 0
@@ -193,9 +196,10 @@ def _few(store: Any, load: Any, found: Any) -> None:
 
 @kernel
 def united(progressions: Any, count: Int, most: Int, low: Any, high: Any) -> int:
-    """How many numbers are in one of `count` progressions (first, step, count) below `most`; `low`, `high`: room.
+    """How many numbers are in one of `count` progressions (first, step, count) below `most`.
 
-    Exact if the steps have a small common multiple, else an upper bound.
+    progressions (at least count, 3) i8; low, high (at least count) i8: room. Exact if the steps have a common
+    multiple up to RESIDUES, else an upper bound.
     """
     if count == 1:
         return int(progressions[0, 2])
@@ -249,7 +253,11 @@ def _covered(low: Any, high: Any, used: Any) -> Any:
 
 @kernel
 def stream_conflicts(points: Any, stores: Any, loads: Any, progressions: Any, found: Any, low: Any, high: Any) -> int:
-    """Loads points[loads[0] .. loads[1] - 1] that conflict with a store of points[stores[0] .. stores[1] - 1]."""
+    """Loads points[loads[0] .. loads[1] - 1] that conflict with a store of points[stores[0] .. stores[1] - 1].
+
+    points: the descriptors of all streams, those of each in the order of time. progressions (n, 3), found (3), low
+    (n), high (n) i8: room, with n at least the descriptors that a stream has at most.
+    """
     total = np.int64(0)
     for load in range(loads[0], loads[1]):
         count = np.int64(0)

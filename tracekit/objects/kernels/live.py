@@ -377,26 +377,26 @@ class Unloading(NamedTuple):
 
 @kernel
 def allocate(live: Live, site: Any, context: Any, address: Any, size: Any, stream: Any, levels: Any) -> None:
-    """heap_alloc: a new object, or the tail by which a realloc let one grow."""
+    """Take in heap_alloc: a new object, or the tail by which a realloc let one grow. levels: those of the stream."""
     if extended(live, site, address, size) == 0:
         begin(live, HEAP, site, allocation_context(live, context, levels), address, size, stream, 0)
 
 
 @kernel
 def place(live: Live, number: Any, address: Any, size: Any, stream: Any) -> None:
-    """global_init."""
+    """Take in global_init; `number`: row of the program's globals."""
     begin(live, GLOBAL, number, 0, address, size, stream, 0)
 
 
 @kernel
 def release(live: Live, address: Any, size: Any) -> None:
-    """heap_free."""
+    """Take in heap_free: of a whole object, or of the tail that a realloc cut off, `size` bytes."""
     end(live, address, size)
 
 
 @kernel
 def unload(live: Live, images: Unloading, image: Any) -> None:
-    """image_unload: its globals end."""
+    """Take in image_unload: the globals of the image with this number end."""
     for row in range(images.image.size):
         if images.image[row] == image and images.address[row] != 0:
             end(live, np.int64(images.address[row]), np.int64(images.size[row]))

@@ -81,7 +81,10 @@ def in_page(address: int, end: int) -> int:
 
 @kernel
 def look_up(pages: Any, first: Any, since: Any, frames: Any, known: Any, page: int, now: int) -> None:
-    """Find the frame of a page at a snapshot, and put it into the entry `known`."""
+    """Find the frame of a page at snapshot `now`, and put page, snapshot and frame (or UNKNOWN) into the entry `known`.
+
+    pages, first, since, frames: those of Frames; known: three i8.
+    """
     low, high = 0, pages.size
     while low < high:
         middle = (low + high) >> 1

@@ -111,7 +111,7 @@ def touch(slots: Any, last: Any, line: Any) -> Any:
 
 @kernel
 def begin(marks: Any, sums: Any, control: Any, now: Any) -> None:
-    """Mark the slot `now`, for a line that had no mark."""
+    """Mark the slot `now`, for a line that had no mark; the arrays are those of Slots."""
     control[LINES] += 1
     marks[now >> 6] |= np.uint64(1) << np.uint64(now & 63)
     place = (now >> 6) + 1
@@ -122,7 +122,11 @@ def begin(marks: Any, sums: Any, control: Any, now: Any) -> None:
 
 @kernel
 def compact(rows: Any, marks: Any, sums: Any, control: Any, last: Shadow) -> None:
-    """Move the marked slots to the beginning, and double the slots if a quarter of them is marked."""
+    """Move the marked slots to the beginning, and double the slots if more than a quarter of them is marked.
+
+    rows, marks, sums, control: those of Slots; last: of each line the slot of its last access plus 1, changed, too.
+    Without room for more slots the arena is marked as exhausted.
+    """
     kept = 0
     for slot in range(control[NEXT]):
         if (marks[slot >> 6] >> np.uint64(slot & 63)) & np.uint64(1):

@@ -1,4 +1,8 @@
-"""Adds nodes, edges and lists to a graph. A chain (row of chains) is what runs one thing after another."""
+"""Adds nodes, edges and lists to a graph. A chain is what runs one thing after another.
+
+In these kernels and those that build the graph of them `number` is a row of `graph.chains`, a node one of
+`graph.nodes`, a list the row of its first element in `graph.links`; 0 is none of each. `step` is a row of STEP.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ def running(graph: Graph, stream: Any) -> Any:
 
 @kernel
 def add_node(graph: Graph, number: Any, step: Any, kind: Any) -> int:
-    """A node behind the last one of chain `number`."""
+    """Add a node of a kind behind the last one of chain `number`, with the edge that leads there. Returns its row."""
     chain = graph.chains.rows[number]
     added = take(graph.nodes, 1)
     node = graph.nodes.rows[added]
@@ -57,7 +61,7 @@ def edge_from_others(graph: Graph, source: Any, destination: Any, kind: Any) -> 
 
 @kernel
 def edges_from_list(graph: Graph, row: Any, destination: Any, kind: Any) -> None:
-    """Edges from all nodes of a list."""
+    """Edges from all nodes of the list `row`, unless they would lead from a chain to itself."""
     while row != 0:
         edge_from_others(graph, graph.links.rows[row].node, destination, kind)
         row = graph.links.rows[row].next
@@ -65,7 +69,7 @@ def edges_from_list(graph: Graph, row: Any, destination: Any, kind: Any) -> None
 
 @kernel
 def listed(graph: Graph, node: Any, following: Any) -> int:
-    """A list that begins with a node, or whatever else has a number."""
+    """A list that begins with a node, or whatever else has a number, and goes on with another list. Returns its row."""
     row = take(graph.links, 1)
     graph.links.rows[row].node = node
     graph.links.rows[row].next = following

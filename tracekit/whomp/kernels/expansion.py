@@ -14,7 +14,10 @@ Int = Any
 
 @kernel
 def unpack(written: Any, place: Int, first: Any, symbols: Any) -> int:
-    """The bodies of a block's rules, without their lengths, and where each begins; returns the place behind them."""
+    """The bodies of a block's rules, without their lengths, and where each begins; returns the place behind them.
+
+    written u4: each rule as its length and its symbols, from `place` on; first (rules + 1) i8, symbols u4 are filled.
+    """
     filled = 0
     for rule in range(first.size - 1):
         length = np.int64(written[place])
@@ -30,7 +33,7 @@ def unpack(written: Any, place: Int, first: Any, symbols: Any) -> int:
 
 @kernel
 def end_of_block(written: Any, place: Int) -> int:
-    """The place behind the block that begins at `place`."""
+    """The place behind the block that begins at `place` of `written` with the number of its rules."""
     rules, behind = np.int64(written[place]), np.int64(place + 1)
     for _ in range(rules):
         behind += 1 + np.int64(written[behind])
@@ -46,7 +49,10 @@ def numbered(table: HashTable, values: Any, numbers: Any) -> None:
 
 @kernel
 def renumber(written: Any, numbers: Any, made: Any) -> None:
-    """Blocks whose terminals have other numbers."""
+    """Blocks whose terminals have other numbers: terminal n becomes numbers[n].
+
+    written u4: blocks one after another; made: as long, is filled. Symbols are 2 * terminal, or 2 * rule + 1.
+    """
     place = np.int64(0)
     while place < written.size:
         rules = np.int64(written[place])
