@@ -113,6 +113,35 @@ class Replay:
             if self.compiled is not None:
                 self.compiled.end()
 
+    def example(self) -> Batch:
+        """A batch like those to come, whose rows mean nothing."""
+        return Batch(0, self.columns)
+
+    def no_events(self) -> Batch:
+        """A batch without rows, of the stream that runs."""
+        return Batch(self.turn.stream, filled(self.columns, 0))
+
+    def position(self) -> int:
+        """Records replayed so far, of `records`; may be called from any thread."""
+        return sum(stream.before + int(stream.cursor[layouts.RECORD]) for stream in self.streams)
+
+    def begun(self) -> list[int]:
+        """The streams of which there were records, ascending."""
+        return sorted(stream.number for stream in self.streams if stream.records)
+
+    def compared(self) -> tuple[int, int, int]:
+        """How many addresses, blocks and runs so far were equal to what the program recorded in place."""
+        addresses, blocks, runs = sum(
+            stream.state.scalars[[layouts.ADDRESSES, layouts.BLOCKS, layouts.RUNS]] for stream in self.streams
+        ) + np.zeros(3, np.int64)
+        return int(addresses), int(blocks), int(runs)
+
+    def violations(self) -> list[Violation]:
+        """Every rule that the records broke so far, stream by stream."""
+        return [violation for stream in self.streams for violation in stream.violations()]
+
+    # -- the order of streams ----------------------------------------------------------------------
+
     def _batches(self) -> Iterator[Batch]:
         if self.start is not None:  # in the middle of a turn
             for stream in self.streams:
@@ -149,46 +178,6 @@ class Replay:
                 yield self._batch(-1, turns.events)
             else:
                 return
-
-    def example(self) -> Batch:
-        """A batch like those to come, whose rows mean nothing."""
-        return Batch(0, self.columns)
-
-    def no_events(self) -> Batch:
-        """A batch without rows, of the stream that runs."""
-        return Batch(self.turn.stream, filled(self.columns, 0))
-
-    def snapshot(self, accesses: int = 0) -> Snapshot | None:
-        """Where it stands after the newest batch, and all of this has been delivered; None inside a run.
-
-        `accesses`: how many loads and stores there were, if anyone wants to know.
-        """
-        running = next(stream for stream in self.streams if stream.number == self.turn.stream)
-        if running.state.scalars[layouts.RUN_DONE] or running.cursor[layouts.FILLED]:
-            return None
-        streams = [snapshot_of(stream, self.process, self.tables) for stream in self.streams]
-        return Snapshot(self.turn, streams, live_objects(self.process), accesses)
-
-    def position(self) -> int:
-        """Records replayed so far, of `records`; may be called from any thread."""
-        return sum(stream.before + int(stream.cursor[layouts.RECORD]) for stream in self.streams)
-
-    def begun(self) -> list[int]:
-        """The streams of which there were records, ascending."""
-        return sorted(stream.number for stream in self.streams if stream.records)
-
-    def stop_at(self, stop: Snapshot) -> bool:
-        """Between two batches: end at a snapshot of this trace, unless it has come there. Returns whether it will."""
-        records = next(then.records for then in stop.streams if then.number == stop.turn.stream)
-        running = next(stream for stream in self.streams if stream.number == stop.turn.stream)
-        if self.turn.number > stop.turn.number:
-            return False
-        if self.turn.number == stop.turn.number:
-            if running.records >= records:
-                return False
-            running.stop_before(records)
-        self._stop = stop
-        return True
 
     def _run(self, stream: StreamReplay, limit: int) -> Iterator[Batch]:
         """Run one stream until a ticket beyond `limit`, the first one after a thread's creation, or its end."""
@@ -227,9 +216,6 @@ class Replay:
             if stopping:
                 return
 
-    def _is_last_turn(self) -> bool:
-        return self._stop is not None and self.turn.number == self._stop.turn.number
-
     def _replay(self, stream: StreamReplay, limit: int) -> int:
         """Replay records of a stream, by compiled paths if there are any. Returns the derive kernel's status."""
         arguments = self._arguments(stream, limit)
@@ -242,17 +228,6 @@ class Replay:
         """Those of the derive kernel."""
         return self.tables, stream.state, self.process, self.columns, stream.ids, stream.words, stream.cursor, limit
 
-    def _look_at(self, stream: StreamReplay) -> None:
-        """Let the compiler of paths see the records at hand."""
-        if self.compiled is not None and self.compiled.see(stream.number, stream.ids):
-            self.compile_paths(self.compiled, stream)
-
-    def compile_paths(self, compiled: CompiledPaths, stream: StreamReplay) -> None:
-        """Begin to compile the paths that were seen."""
-        seen = compiled.seen()
-        self.tables, rows, runs = self.template_cache.add_runs(self.template_cache.add(self.tables, seen), seen)
-        compiled.start(self._arguments(stream, 0), stream.number, rows, runs)
-
     def _batch(self, stream: int, events: int) -> Batch:
         self.delivered += events
         batch = Batch(stream, filled(self.columns, events))
@@ -264,16 +239,47 @@ class Replay:
             self.columns = self._handed_out.popleft() if is_full else self.selection.room(len(self.columns.kind))
         return batch
 
-    def compared(self) -> tuple[int, int, int]:
-        """How many addresses, blocks and runs so far were equal to what the program recorded in place."""
-        addresses, blocks, runs = sum(
-            stream.state.scalars[[layouts.ADDRESSES, layouts.BLOCKS, layouts.RUNS]] for stream in self.streams
-        ) + np.zeros(3, np.int64)
-        return int(addresses), int(blocks), int(runs)
+    # -- snapshots ---------------------------------------------------------------------------------
 
-    def violations(self) -> list[Violation]:
-        """Every rule that the records broke so far, stream by stream."""
-        return [violation for stream in self.streams for violation in stream.violations()]
+    def snapshot(self, accesses: int = 0) -> Snapshot | None:
+        """Where it stands after the newest batch, and all of this has been delivered; None inside a run.
+
+        `accesses`: how many loads and stores there were, if anyone wants to know.
+        """
+        running = next(stream for stream in self.streams if stream.number == self.turn.stream)
+        if running.state.scalars[layouts.RUN_DONE] or running.cursor[layouts.FILLED]:
+            return None
+        streams = [snapshot_of(stream, self.process, self.tables) for stream in self.streams]
+        return Snapshot(self.turn, streams, live_objects(self.process), accesses)
+
+    def stop_at(self, stop: Snapshot) -> bool:
+        """Between two batches: end at a snapshot of this trace, unless it has come there. Returns whether it will."""
+        records = next(then.records for then in stop.streams if then.number == stop.turn.stream)
+        running = next(stream for stream in self.streams if stream.number == stop.turn.stream)
+        if self.turn.number > stop.turn.number:
+            return False
+        if self.turn.number == stop.turn.number:
+            if running.records >= records:
+                return False
+            running.stop_before(records)
+        self._stop = stop
+        return True
+
+    def _is_last_turn(self) -> bool:
+        return self._stop is not None and self.turn.number == self._stop.turn.number
+
+    # -- compiled paths ----------------------------------------------------------------------------
+
+    def _look_at(self, stream: StreamReplay) -> None:
+        """Let the compiler of paths see the records at hand."""
+        if self.compiled is not None and self.compiled.see(stream.number, stream.ids):
+            self.compile_paths(self.compiled, stream)
+
+    def compile_paths(self, compiled: CompiledPaths, stream: StreamReplay) -> None:
+        """Begin to compile the paths that were seen."""
+        seen = compiled.seen()
+        self.tables, rows, runs = self.template_cache.add_runs(self.template_cache.add(self.tables, seen), seen)
+        compiled.start(self._arguments(stream, 0), stream.number, rows, runs)
 
 
 def batches(trace: Source | TraceReader, program: Program, batch: int = BATCH) -> Iterable[Batch]:

@@ -101,11 +101,11 @@ def has_history(state: Any, address: Any, size: Any) -> Any:
     Files that a program maps into its memory and reads have no history: it would be longer than they are.
     """
     is_known = page_of(state.memory, np.uint64(address) >> np.uint64(PAGE_BITS)) != NOWHERE
-    return is_known or not is_never_stored(state, address, size)
+    return is_known or not _is_never_stored(state, address, size)
 
 
 @kernel
-def is_never_stored(state: Any, address: Any, size: Any) -> bool:
+def _is_never_stored(state: Any, address: Any, size: Any) -> bool:
     """Whether these bytes lie in one page, and the present stream never stores anything there."""
     if state.final.overwritten.size == 0:
         return False
