@@ -16,7 +16,7 @@ from tracekit.containers.kernels.hash_table import row_of
 from tracekit.formats.event_values import TaskDependence
 from tracekit.jit.kernel import kernel
 from tracekit.races.kernels.clocks import drop, new_clock, set_time
-from tracekit.races.kernels.order import give, meet, tell, tick
+from tracekit.races.kernels.order import acquire_clock, release_for_waiters, release_into, tick
 from tracekit.races.kernels.state import FREE_GENERATION, FREE_LINK, State, known_task
 
 IN = int(TaskDependence.IN)
@@ -29,25 +29,25 @@ EXCLUSIVE = int(TaskDependence.INOUT)
 
 
 @kernel
-def meet_dependences(state: State, task: Any, of: Any) -> None:
-    """A task comes behind what `of` depends on."""
+def acquire_dependences(state: State, task: Any, of: Any) -> None:
+    """A task acquires what those did that the task `of` depends on."""
     link = np.int64(state.tasks.rows[of].links)
     while link != 0:
         on = state.links.rows[link]
-        meet(state, task, state.generations.rows[on.prior].clock)
+        acquire_clock(state, task, state.generations.rows[on.prior].clock)
         if on.kind == MUTEXINOUTSET:
-            meet(state, task, state.generations.rows[on.own].lock)
+            acquire_clock(state, task, state.generations.rows[on.own].lock)
         if on.kind == ALL_MEMORY:
-            meet(state, task, state.tasks.rows[state.tasks.rows[of].creator].children)
+            acquire_clock(state, task, state.tasks.rows[state.tasks.rows[of].creator].children)
         link = np.int64(on.next)
 
 
 @kernel
-def give_done(state: State, task: Any, clock: Any) -> None:
-    """What a task that is over did, a clock knows; what it knew of its creator's, those who wait for it do anyway."""
+def release_done(state: State, task: Any, clock: Any) -> None:
+    """A task that is over releases into a clock what it did; what its creator did, those who wait for it know anyway."""
     row = state.tasks.rows[task]
     if row.acquired != 0:
-        tell(state, task, clock)
+        release_for_waiters(state, task, clock)
     elif row.chain != 0:
         set_time(state.clocks, clock, row.chain, state.chains.rows[row.chain].time)
 
@@ -65,13 +65,15 @@ def end_dependences(state: State, task: Any, by: Any) -> None:
             if generation.clock == 0:
                 generation.clock = new_clock(state.clocks)
             if task == by:
-                give_done(state, by, generation.clock)
+                release_done(state, by, generation.clock)
             else:
-                give(state, by, generation.clock)
+                release_into(state, by, generation.clock)
             if on.kind == MUTEXINOUTSET:
                 if generation.lock == 0:
                     generation.lock = new_clock(state.clocks)
-                tell(state, by, generation.lock)  # also what a creator did before: who comes next may be its elder
+                release_for_waiters(
+                    state, by, generation.lock
+                )  # also what a creator did before: who comes next may be its elder
         drop_generation(state, np.int64(on.prior))
         drop_generation(state, np.int64(on.own))
         after = np.int64(on.next)
@@ -183,9 +185,9 @@ def pass_step(state: State, task: Any, kind: Any, address: Any) -> None:
     key = np.uint64(state.tasks.rows[task].team) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(address)
     step = state.steps.rows[row_of(state.steps, key)]
     if kind == SINK:
-        meet(state, task, step.clock)
+        acquire_clock(state, task, step.clock)
         return
     if step.clock == 0:
         step.clock = new_clock(state.clocks)
-    give(state, task, step.clock)
+    release_into(state, task, step.clock)
     tick(state, task)

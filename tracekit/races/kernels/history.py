@@ -32,7 +32,7 @@ from tracekit.races.kernels.epochs import stop_orders
 from tracekit.races.kernels.lock_orders import settle
 from tracekit.races.kernels.order import acquire_object, release_object, turn_to
 from tracekit.races.kernels.resources import beside, compare_uses, is_descriptor, is_in_use, put_beside
-from tracekit.races.kernels.shares import be_told, draw
+from tracekit.races.kernels.shares import draw, learn_own_number
 from tracekit.races.kernels.state import (
     ALIVE,
     ATOMIC,
@@ -235,7 +235,7 @@ def is_passed_over(state: Any, known_of: Any) -> Any:
     if known_of & OF_RUNTIME or known_of & (OF_LANE | ATOMIC) == OF_LANE:
         return True
     if known_of & TELLS:
-        be_told(state)
+        learn_own_number(state)
     if known_of & COUNTS:
         draw(state)
     return False

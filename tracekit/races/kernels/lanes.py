@@ -16,7 +16,7 @@ from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.chains import end_chain, end_task, knows, take_chain
 from tracekit.races.kernels.clocks import drop, set_time, shared
 from tracekit.races.kernels.epochs import stop_orders
-from tracekit.races.kernels.order import make_own, meet, role_of, running, share_clock, tick
+from tracekit.races.kernels.order import acquire_clock, make_own, role_of, running, share_clock, tick
 from tracekit.races.kernels.state import ALIVE, BY_LANES, LANE_ROLE, STREAM, State
 
 
@@ -66,7 +66,7 @@ def end_lanes(state: State, simd: Any) -> None:
     for lane in range(loop.lane + 1):
         row = state.tasks.rows[loop.lanes[lane]]
         if row.acquired != 0:
-            meet(state, of, row.clock)
+            acquire_clock(state, of, row.clock)
         state.tasks.rows[of].shown |= row.shown
         drop(state.clocks, row.clock)
         row.clock = 0

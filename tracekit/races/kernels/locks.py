@@ -15,7 +15,15 @@ from tracekit.containers.kernels.hash_table import row_of
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.races.kernels.clocks import new_clock
 from tracekit.races.kernels.epochs import begin_section, close_epoch, end_section, open_epoch, stop_orders
-from tracekit.races.kernels.order import give, meet, meet_in_part, name_situation, release_to, running, tick
+from tracekit.races.kernels.order import (
+    acquire_clock,
+    acquire_part,
+    name_situation,
+    release_into,
+    release_to,
+    running,
+    tick,
+)
 from tracekit.races.kernels.state import (
     ALIVE,
     BY_TRY,
@@ -108,11 +116,11 @@ def take_lock(state: State, task: Any, address: Any, is_shared: Any, is_plain: A
         lock.kept = 1
     if lock.clock != 0:
         if is_free:
-            meet_in_part(state, task, lock.clock, 0)
+            acquire_part(state, task, lock.clock, 0)
         else:
-            meet(state, task, lock.clock)
+            acquire_clock(state, task, lock.clock)
     if is_shared == 0 and lock.readers != 0:
-        meet(state, task, lock.readers)
+        acquire_clock(state, task, lock.readers)
     row = state.tasks.rows[task]
     if row.held == 0:
         make_held(state, task)
@@ -157,7 +165,7 @@ def give_up_lock(state: State, task: Any, address: Any, to_wait: Any) -> None:
     if is_shared:
         if lock.readers == 0:
             lock.readers = new_clock(state.clocks)
-        give(state, task, lock.readers)
+        release_into(state, task, lock.readers)
     else:
         release_to(state, task, number)
     tick(state, task)

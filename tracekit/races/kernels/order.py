@@ -167,7 +167,7 @@ def make_own(state: State, task: Any) -> None:
 
 
 @kernel
-def meet(state: State, task: Any, clock: Any) -> None:
+def acquire_clock(state: State, task: Any, clock: Any) -> None:
     """A task acquires what a clock knows."""
     row = state.tasks.rows[task]
     if clock == 0 or task == 0 or row.over != 0 or covers(state.clocks, row.clock, clock):
@@ -179,7 +179,7 @@ def meet(state: State, task: Any, clock: Any) -> None:
 
 
 @kernel
-def meet_in_part(state: State, task: Any, clock: Any, part: Any) -> None:
+def acquire_part(state: State, task: Any, clock: Any, part: Any) -> None:
     """A task acquires what a clock knows of this run's order alone (`part` 0), or of what has to come before (1)."""
     row = state.tasks.rows[task]
     row.acquired = 1
@@ -189,15 +189,15 @@ def meet_in_part(state: State, task: Any, clock: Any, part: Any) -> None:
 
 
 @kernel
-def give(state: State, task: Any, clock: Any) -> None:
-    """What a task knows, a clock knows, too, and whoever comes behind that."""
+def release_into(state: State, task: Any, clock: Any) -> None:
+    """A task releases what it knows into a clock: whoever acquires that comes behind it."""
     state.tasks.rows[task].shown = 1
-    tell(state, task, clock)
+    release_for_waiters(state, task, clock)
 
 
 @kernel
-def tell(state: State, task: Any, clock: Any) -> None:
-    """What a task knows, a clock knows, too, that nobody meets but who waits for the task."""
+def release_for_waiters(state: State, task: Any, clock: Any) -> None:
+    """A task releases what it knows into a clock that nobody acquires but who waits for the task."""
     row, clocks = state.tasks.rows[task], state.clocks
     if row.clock != 0:
         join(clocks, clock, row.clock)
@@ -225,14 +225,14 @@ def running(state: Any, stream: Any) -> Any:
 
 
 @kernel
-def meet_task(state: State, task: Any, other: Any) -> None:
+def acquire_task(state: State, task: Any, other: Any) -> None:
     """A task acquires what another one has done."""
     if task == 0 or other == 0 or task == other:
         return
     row = state.tasks.rows[task]
     row.acquired = 1
     make_own(state, task)
-    give(state, other, row.clock)
+    release_into(state, other, row.clock)
     state.now[STREAM] = -1
 
 
@@ -262,7 +262,7 @@ def create_thread(state: State, creator: Any, stream: Any, context: Any) -> None
     role = state.roles.rows[row.role]
     role.creator = state.tasks.rows[creator].stream + 1
     role.context = context
-    meet_task(state, task, creator)
+    acquire_task(state, task, creator)
     tick(state, creator)
 
 
@@ -272,7 +272,7 @@ def join_thread(state: State, waiting: Any, stream: Any) -> None:
     task = np.int64(state.streams.rows[row_of(state.streams, stream)].task)
     if task == 0 or waiting == 0:
         return
-    meet_task(state, waiting, task)
+    acquire_task(state, waiting, task)
     if state.tasks.rows[task].joined == 0:
         state.tasks.rows[task].joined = 1
         state.now[ALIVE] -= 1
@@ -287,7 +287,7 @@ def release_to(state: Any, task: Any, number: Any) -> None:
     known = state.objects.rows[number]
     if known.clock == 0:
         known.clock = new_clock(state.clocks)
-    give(state, task, known.clock)
+    release_into(state, task, known.clock)
 
 
 @kernel
@@ -305,7 +305,7 @@ def acquire_object(state: State, stream: Any, task: Any, address: Any) -> None:
     task = belonging(state, stream, task)
     clock = np.int64(state.objects.rows[row_of(state.objects, address)].clock)
     if task != 0 and clock != 0:
-        meet(state, task, clock)
+        acquire_clock(state, task, clock)
 
 
 @kernel
@@ -343,7 +343,7 @@ def enter_barrier(state: State, task: Any, address: Any) -> None:
         of.clock = new_clock(state.clocks)
     if place == 0:
         assign(state.clocks, of.clock, 0)
-    give(state, task, of.clock)
+    release_into(state, task, of.clock)
     state.entered.rows[row_of(state.entered, (number << 32) | task)].round = round_number
     tick(state, task)
 
@@ -357,7 +357,7 @@ def leave_barrier(state: State, task: Any, address: Any) -> None:
     round_number = state.entered.rows[row_of(state.entered, (number << 32) | task)].round
     clock = np.int64(state.rounds.rows[row_of(state.rounds, number * ROUNDS + round_number % ROUNDS)].clock)
     if clock != 0:
-        meet(state, task, clock)
+        acquire_clock(state, task, clock)
 
 
 @kernel
@@ -398,7 +398,7 @@ def load_part(state: State, task: Any, place: Any, order: Any) -> int:
     part = state.atomics.rows[row_of(state.atomics, place)]
     if part.clock != 0:
         if order & ACQUIRE:
-            meet(state, task, part.clock)
+            acquire_clock(state, task, part.clock)
         else:
             row = state.tasks.rows[task]
             if row.met == 0:
@@ -418,7 +418,7 @@ def store_part(state: State, task: Any, place: Any, order: Any) -> int:
     if not order & LOAD and part.clock != 0:
         assign(state.clocks, part.clock, 0)
     if order & RELEASE:
-        give(state, task, part.clock)
+        release_into(state, task, part.clock)
     elif gives:
         join(state.clocks, part.clock, row.released)
     return max(int(part.size), 1)
@@ -448,10 +448,10 @@ def pass_fence(state: State, task: Any, order: Any) -> None:
         return
     row = state.tasks.rows[task]
     if order & ACQUIRE and row.met != 0:
-        meet(state, task, row.met)
+        acquire_clock(state, task, row.met)
     if order & RELEASE:
         if row.released == 0:
             row.released = new_clock(state.clocks)
         assign(state.clocks, row.released, 0)
-        give(state, task, row.released)
+        release_into(state, task, row.released)
         tick(state, task)

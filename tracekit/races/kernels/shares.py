@@ -149,7 +149,7 @@ def part_of(state: Any, before: Any) -> Any:
 
 
 @kernel
-def be_told(state: State) -> None:
+def learn_own_number(state: State) -> None:
     """The present thread may know which of its team it is."""
     task = state.now[TASK]
     if not is_in_team(state, task):

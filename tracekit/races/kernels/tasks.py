@@ -18,9 +18,18 @@ from tracekit.formats.event_values import OpenmpMutex, SyncRegion, TaskFlag, Tas
 from tracekit.jit.kernel import kernel
 from tracekit.races.kernels.chains import end_chain, end_task, forget_finished, may_retire, retire, take_chain
 from tracekit.races.kernels.clocks import drop, new_clock, shared
-from tracekit.races.kernels.dependences import end_dependences, forget_addresses, give_done, meet_dependences
+from tracekit.races.kernels.dependences import acquire_dependences, end_dependences, forget_addresses, release_done
 from tracekit.races.kernels.epochs import close_epoch, open_epoch, stop_orders
-from tracekit.races.kernels.order import give, meet, meet_in_part, meet_task, role_of, share_clock, tell, tick
+from tracekit.races.kernels.order import (
+    acquire_clock,
+    acquire_part,
+    acquire_task,
+    release_for_waiters,
+    release_into,
+    role_of,
+    share_clock,
+    tick,
+)
 from tracekit.races.kernels.state import (
     ALIVE,
     BY_TASK,
@@ -145,7 +154,7 @@ def end_team(state: State, number: Any) -> None:
     creator, task = np.int64(team.creator), np.int64(team.first)
     while task != 0:
         row = state.tasks.rows[task]
-        meet_task(state, creator, task)
+        acquire_task(state, creator, task)
         if row.undeferred != 0:
             state.tasks.rows[creator].chain = row.chain
             row.chain = 0
@@ -154,7 +163,7 @@ def end_team(state: State, number: Any) -> None:
         end_task(state, task)
         task = np.int64(row.next)
     for clock in (team.even, team.odd):
-        meet(state, creator, clock)
+        acquire_clock(state, creator, clock)
         drop(state.clocks, clock)
     drop(state.clocks, team.clock)
     drop(state.clocks, team.reduction)
@@ -171,8 +180,8 @@ def pass_single(state: State, task: Any) -> None:
         return
     if team.singles == 0:
         team.singles = new_clock(state.clocks)
-    meet_in_part(state, task, np.int64(team.singles), 1)
-    tell(state, task, np.int64(team.singles))
+    acquire_part(state, task, np.int64(team.singles), 1)
+    release_for_waiters(state, task, np.int64(team.singles))
     tick(state, task)
 
 
@@ -226,7 +235,7 @@ def start_task(state: State, task: Any, context: Any) -> None:
         parent = state.tasks.rows[row.creator]
         row.chain, row.clock = parent.chain, shared(state.clocks, parent.clock)
         row.creator_chain, row.creator_time = parent.creator_chain, parent.creator_time
-    meet_dependences(state, task, task)
+    acquire_dependences(state, task, task)
     if row.chain == 0:
         take_chain(state, task)
 
@@ -238,7 +247,7 @@ def complete_task(state: State, stream: Any, task: Any) -> None:
     if task == 0 or row.over != 0 or row.creator == 0:
         return
     if row.fulfilled != 0:
-        meet(state, task, row.fulfilled)
+        acquire_clock(state, task, row.fulfilled)
     parent = state.tasks.rows[row.creator]
     retires = False
     end_dependences(state, task, task)
@@ -258,12 +267,12 @@ def complete_task(state: State, stream: Any, task: Any) -> None:
         if parent.over == 0 and (row.acquired != 0 or not retires):
             if parent.children == 0:
                 parent.children = new_clock(state.clocks)
-            give_done(state, task, parent.children)
+            release_done(state, task, parent.children)
         if row.group != 0:
-            give_done(state, task, state.groups.rows[row.group].clock)
+            release_done(state, task, state.groups.rows[row.group].clock)
         if row.team != 0 and state.teams.rows[row.team].over == 0:
             implicit = np.int64(state.streams.rows[row_of(state.streams, stream)].implicit)
-            give_done(state, task, round_clock(state, row.team, state.tasks.rows[implicit].rounds))
+            release_done(state, task, round_clock(state, row.team, state.tasks.rows[implicit].rounds))
     forget_addresses(state, task)
     forget_finished(state, task)
     if not retires:
@@ -278,7 +287,7 @@ def schedule(state: State, stream: Any, running: Any, status: Any, following: An
     task, after = known_task(state, number), known_task(state, following)
     row = state.tasks.rows[task]
     if status == TASKWAIT_COMPLETE:
-        meet_dependences(state, running, task)
+        acquire_dependences(state, running, task)
         end_dependences(state, task, running)
         row.over = 1
         tick(state, running)
@@ -287,7 +296,7 @@ def schedule(state: State, stream: Any, running: Any, status: Any, following: An
         if row.over == 0:
             if row.fulfilled == 0:
                 row.fulfilled = new_clock(state.clocks)
-            give(state, running, row.fulfilled)
+            release_into(state, running, row.fulfilled)
             tick(state, running)
         if status == LATE_FULFILL:
             complete_task(state, stream, task)
@@ -316,7 +325,7 @@ def begin_sync(state: State, kind: Any, number: Any) -> None:
         row.group = group
     elif state.teams.rows[row.team].over == 0:
         row.waits = 1
-        give(state, task, round_clock(state, row.team, row.rounds))
+        release_into(state, task, round_clock(state, row.team, row.rounds))
         tick(state, task)
 
 
@@ -325,7 +334,7 @@ def end_waiting(state: State, kind: Any, number: Any) -> None:
     """The tasks of a taskgroup are over."""
     task = known_task(state, number)
     if task != 0 and kind == TASKGROUP:
-        meet(state, task, state.groups.rows[state.tasks.rows[task].group].clock)
+        acquire_clock(state, task, state.groups.rows[state.tasks.rows[task].group].clock)
 
 
 @kernel
@@ -356,20 +365,20 @@ def end_sync(state: State, kind: Any, number: Any) -> None:
     if task == 0 or row.over != 0 or kind == REDUCTION:
         return
     if kind == TASKWAIT:
-        meet(state, task, row.children)
+        acquire_clock(state, task, row.children)
         drop(state.clocks, row.children)
         row.children = 0
         retire_finished(state, task, np.int64(-1))
     elif kind == TASKGROUP:
         retire_finished(state, task, np.int64(row.group))
         group = state.groups.rows[row.group]
-        meet(state, task, group.clock)
+        acquire_clock(state, task, group.clock)
         drop(state.clocks, group.clock)
         group.clock = 0
         row.group = group.outer
     else:
         if state.teams.rows[row.team].over == 0:
-            meet(state, task, round_clock(state, row.team, row.rounds))
+            acquire_clock(state, task, round_clock(state, row.team, row.rounds))
         forget_finished(state, task)
         row.waits = 0
         row.rounds += 1
@@ -382,9 +391,9 @@ def begin_reduction(state: State, number: Any) -> None:
     row = state.tasks.rows[task]
     if task == 0 or row.over != 0:
         return
-    meet(state, task, state.teams.rows[row.team].reduction)
+    acquire_clock(state, task, state.teams.rows[row.team].reduction)
     if row.waits != 0:
-        meet(state, task, round_clock(state, row.team, row.rounds))
+        acquire_clock(state, task, round_clock(state, row.team, row.rounds))
 
 
 @kernel
@@ -397,7 +406,7 @@ def end_reduction(state: State, number: Any) -> None:
     team = state.teams.rows[row.team]
     if team.reduction == 0:
         team.reduction = new_clock(state.clocks)
-    give(state, task, team.reduction)
+    release_into(state, task, team.reduction)
     tick(state, task)
 
 
