@@ -117,8 +117,10 @@ def _run(words: Sequence[str]) -> int:
             return status
         if not options & command_line.STOPS_BEFORE_LINK:
             clangs += _libraries(flang)
-        clang, arguments, told = driver.instrumenting("cc", settings, [*_QUIET, *clangs])
-        return _status(subprocess.run([clang, *arguments[1:]], env={**os.environ, "TRACEKIT_PASS": told}).returncode)
+        clang, arguments, pass_settings = driver.instrumenting("cc", settings, [*_QUIET, *clangs])
+        return _status(
+            subprocess.run([clang, *arguments[1:]], env={**os.environ, "TRACEKIT_PASS": pass_settings}).returncode
+        )
 
 
 def _pieces(words: Sequence[str]) -> Iterator[Piece]:

@@ -102,8 +102,8 @@ def find_rustc(named: str = "") -> Rustc:
     """
     chosen = named or os.environ.get("TRACEKIT_RUSTC", "")
     path = toolchain.which(chosen or "rustc")
-    told = dict(line.split(": ", 1) for line in toolchain.answer([path, "-vV"]) if ": " in line) if path else {}
-    release, llvm = told.get("release", ""), told.get("LLVM version", "").split(".")[0]
+    fields = dict(line.split(": ", 1) for line in toolchain.answer([path, "-vV"]) if ": " in line) if path else {}
+    release, llvm = fields.get("release", ""), fields.get("LLVM version", "").split(".")[0]
     if release and llvm.isdigit():
         return Rustc(path, release, int(llvm))
     if chosen:
@@ -138,8 +138,8 @@ def _linker(folder: str, compiler: Compiler, with_library: bool) -> str:
     path = os.path.join(folder, "link")
     program = "import sys; sys.path[:] = sys.argv[1].split('\\n'); from tracekit.recorder import rust_linker; "
     program += "sys.exit(rust_linker.main(sys.argv[2:]))"
-    told = ",".join(f"{key}={value}" for key, value in compiler.settings.items())
-    how = [*compiler.clang, told, compiler.level, "1" if with_library else ""]
+    settings = ",".join(f"{key}={value}" for key, value in compiler.settings.items())
+    how = [*compiler.clang, settings, compiler.level, "1" if with_library else ""]
     words = [sys.executable, "-c", program, "\n".join(sys.path), *how]
     with open(path, "w") as file:
         file.write(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')

@@ -36,8 +36,8 @@ class Compiler(NamedTuple):
     def run(self, words: Sequence[str]) -> None:
         """Run clang with the pass. Raises TracekitError if it fails; what it says has gone to stderr."""
         options = [self.level, *_COMPILING, *words]
-        clang, arguments, told = driver.instrumenting("cc", self.settings, options, self.clang)
-        _run([clang, *arguments[1:]], env={**os.environ, "TRACEKIT_PASS": told})
+        clang, arguments, pass_settings = driver.instrumenting("cc", self.settings, options, self.clang)
+        _run([clang, *arguments[1:]], env={**os.environ, "TRACEKIT_PASS": pass_settings})
 
 
 def main(words: Sequence[str]) -> int:
@@ -45,8 +45,8 @@ def main(words: Sequence[str]) -> int:
     standard library is to be instrumented, and rustc's words.
     """
     escape_undecodable(sys.stdout, sys.stderr)
-    path, version, told, level, with_library, *given = words
-    compiler = Compiler(Clang(path, version), dict(setting.split("=", 1) for setting in told.split(",")), level)
+    path, version, settings, level, with_library, *given = words
+    compiler = Compiler(Clang(path, version), dict(setting.split("=", 1) for setting in settings.split(",")), level)
     try:
         compiler.run(list(_linking(given, compiler, bool(with_library))))
     except TracekitError as error:
@@ -104,8 +104,8 @@ def _embedded(member: str, clang: Clang) -> str:
 def instrumented_library(path: str, compiler: Compiler) -> str:
     """The path of a part of Rust's standard library that was compiled with the pass, once, into the cache."""
     name = os.path.basename(path)
-    told = [f"{key}={value}" for key, value in compiler.settings.items()]
-    parts = [toolchain.stamp(path), toolchain.pass_folder_name(compiler.clang), *told]
+    settings = [f"{key}={value}" for key, value in compiler.settings.items()]
+    parts = [toolchain.stamp(path), toolchain.pass_folder_name(compiler.clang), *settings]
     key = f"rust-{name.partition('.')[0]}-{build_cache.digest(os.fsencode(part) for part in parts)}"
 
     def build(into: str) -> None:

@@ -79,9 +79,9 @@ class DependenceSegments:
         final: FinalStores | None = None,
     ) -> None:
         self._inside = inside
-        told = {"context": context, "static": is_static(options), "loops": detail.loops, "objects": detail.profile}
-        told["final"] = final is not None
-        self.beginnings: str | None = " ".join(name for name, is_so in told.items() if is_so)
+        flags = {"context": context, "static": is_static(options), "loops": detail.loops, "objects": detail.profile}
+        flags["final"] = final is not None
+        self.beginnings: str | None = " ".join(name for name, is_so in flags.items() if is_so)
         self._seams = Seams(program, detail)
         self._reduce = reduce
         self.pilot: Module = Pilot(

@@ -175,12 +175,12 @@ def _loaded(whole: bytes) -> Code | None:
     from tracekit.jit import machine_code
 
     head, _, code = whole.partition(b"\n")
-    told_of = json.loads(head)
-    if not told_of["callable"]:
+    description = json.loads(head)
+    if not description["callable"]:
         return None
     loaded = machine_code.Loaded(code, {}, [RUN])
     run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p, ctypes.c_void_p)(loaded.functions[RUN])
-    return Code(run, told_of["results"], told_of["is_tuple"], loaded, loaded.functions[RUN])
+    return Code(run, description["results"], description["is_tuple"], loaded, loaded.functions[RUN])
 
 
 def _value(form: str, word: int) -> Any:

@@ -44,7 +44,7 @@ def acquire_dependences(state: State, task: Any, of: Any) -> None:
 
 @kernel
 def release_done(state: State, task: Any, clock: Any) -> None:
-    """A task that is over releases into a clock what it did; what its creator did, those who wait for it know anyway."""
+    """A task that is over releases into a clock what it did; what its creator did, whoever waits knows anyway."""
     row = state.tasks.rows[task]
     if row.acquired != 0:
         release_for_waiters(state, task, clock)
