@@ -4,6 +4,9 @@ A stream has `scalars`, of which TOP and BROKEN are used here, and `frames`, who
 `function`, NONE at the bottom of a signal handler; `pending`, the open call, NONE without one; `address`, which the
 activation recorded; and `tail`. What else a frame has, and what comes of it when it begins and ends, is its walk's
 (walk.py here, and that of tracekit/taskgraph/kernels). replay/kernels/derive.py does the same for events.
+
+`path` is the row of a record's id in a walk's table of records, `words` (n) u8 the words of all records, `word` where
+the record's begin. A frame is the row of `frames`; -1: there is none.
 """
 
 from __future__ import annotations

@@ -11,6 +11,9 @@ byte is what the last event said that touched it.
 begins, a load of the old one, a store to the new one, the old one ends, all with the call as instruction. So what such
 a call makes waits (control[MOVING]) for the next load, or the next end of an object, to tell whether it is a block of
 its own.
+
+The parameters of what takes in an event are its fields, i8: `instruction` and `site` rows of the program's ops,
+`context` a number that tells groups apart (0 without contexts), `address` and `size` in bytes.
 """
 
 from __future__ import annotations

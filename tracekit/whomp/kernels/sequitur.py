@@ -8,6 +8,10 @@ A rule is a ring of nodes around its guard. A digram is found by hashing (digram
 the rule that the digram is the whole of. An entry is taken out before the links of its digram change. Symbols are
 32-bit: of a terminal (a value's row in `values`) twice the number, of a rule twice the number and one more; a guard's
 has GUARD, too.
+
+In these kernels, and in those of following.py, pending.py and writing.py, `nodes` (n) is of NODE, a `node` a row of it,
+`rule` a row of the grammar's rules, `key` a u8 of a digram's two symbols. Without room for more the nodes' arena is
+marked as exhausted.
 """
 
 from __future__ import annotations
