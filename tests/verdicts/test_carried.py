@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.naive import carried as naive
 from tracekit.dependence.profile import DEPENDENCE, LEVEL, LISTED_OBJECTS
 from tracekit.formats.events import NONE
-from tracekit.verdicts.carried import Carried, PlacedBlocker
+from tracekit.verdicts.carried import CarriedPairs, PlacedBlocker
 from tracekit.verdicts.loop_facts import Reason
 from tracekit.verdicts.verdicts import Blocker
 
@@ -45,5 +45,5 @@ def test_what_is_carried_for_many_blockers_is_that_of_each(profile: Any, data: A
     copies = st.lists(st.sampled_from(places), min_size=1, max_size=3, unique=True) if places else st.nothing()
     blockers = data.draw(st.lists(copies, max_size=4)) if places else []
     placed = [[PlacedBlocker(Blocker(Reason.DEPENDENCE, *ends), node) for *ends, node in copy] for copy in blockers]
-    found = Carried(profile).pairs(placed)
+    found = CarriedPairs(profile).of(placed)
     assert [tuple(each) for each in found] == [naive.carried_pair(profile, copy) for copy in blockers]

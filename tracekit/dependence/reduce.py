@@ -44,7 +44,7 @@ class Findings:
     shadow_bytes: int
 
 
-class Part(NamedTuple):
+class WorkerPart(NamedTuple):
     """What one worker found, and what it noted of executions that are not its alone."""
 
     findings: Findings
@@ -53,12 +53,12 @@ class Part(NamedTuple):
     load_parts: Rows
 
 
-def part_of(state: State) -> Part:
+def part_of(state: State) -> WorkerPart:
     """What a worker found, when it is done: views of its tables."""
     settle_all(state.relations)
     count_all(state.relations, int(state.relations.levels.control[USED]))
     noted = state.shared
-    return Part(_of(state), _noted(noted.dependences), _noted(noted.levels), _noted(noted.load_parts))
+    return WorkerPart(_of(state), _noted(noted.dependences), _noted(noted.levels), _noted(noted.load_parts))
 
 
 def reduce_states(states: Sequence[State]) -> Findings:
@@ -67,19 +67,19 @@ def reduce_states(states: Sequence[State]) -> Findings:
     return settled(parts[0] if len(parts) == 1 else unite_parts(parts))
 
 
-def kept_part(state: State) -> Part:
+def kept_part(state: State) -> WorkerPart:
     """What a worker found, when it is done; its tables alone are kept, not the memory that they rest on."""
     findings, *noted = part_of(state)
     kept: dict[str, Any] = {name: rows.copy() for name, rows in vars(findings).items() if isinstance(rows, np.ndarray)}
-    return Part(replace(findings, **kept), *(rows.copy() for rows in noted))
+    return WorkerPart(replace(findings, **kept), *(rows.copy() for rows in noted))
 
 
-def join_parts(first: Part, then: Part) -> Part:
+def join_parts(first: WorkerPart, then: WorkerPart) -> WorkerPart:
     """What two found: associative; of two that noted the same at one address the first comes first."""
     return unite_parts([first, then])
 
 
-def unite_parts(found: Sequence[Part]) -> Part:
+def unite_parts(found: Sequence[WorkerPart]) -> WorkerPart:
     """What several found as if one had; what they noted is not settled yet."""
     parts = [part.findings for part in found]
     accesses, access_of = _united([part.accesses for part in parts])
@@ -114,10 +114,10 @@ def unite_parts(found: Sequence[Part]) -> Part:
     noted = [_renamed_notes(part.dependences, *each) for part, *each in zip(found, dependence_of, identity_of)]
     carried = [_renamed_notes(part.levels, each) for part, each in zip(found, level_of)]
     load_parts = [_renamed_load_parts(part.load_parts, each) for part, each in zip(found, access_of)]
-    return Part(findings, np.concatenate(noted), np.concatenate(carried), np.concatenate(load_parts))
+    return WorkerPart(findings, np.concatenate(noted), np.concatenate(carried), np.concatenate(load_parts))
 
 
-def settled(part: Part) -> Findings:
+def settled(part: WorkerPart) -> Findings:
     """What was found when all is joined: what several noted of one execution counts once."""
     found = part.findings
     first, again = _first_and_again(part.dependences)

@@ -20,7 +20,7 @@ from tracekit.contexts.nodes import ContextKind
 from tracekit.dependence.names import ProfileNames
 from tracekit.dependence.profile import LEVEL, DependenceKind, DependenceProfile
 from tracekit.dependence.projection import unite_levels
-from tracekit.dependence.table import DependenceTable
+from tracekit.dependence.table import ReportedDependences
 from tracekit.formats.events import NONE
 
 LoopKey = tuple[str, str, int, int, int]
@@ -68,9 +68,9 @@ class DependenceReport:
         """The rows of `kinds`; with `carried_by` (file, line) only what a loop at that place carries."""
         return self.table(kinds, carried_by).rows()
 
-    def table(self, kinds: Collection[str], carried_by: tuple[str, int] | None) -> DependenceTable:
+    def table(self, kinds: Collection[str], carried_by: tuple[str, int] | None) -> ReportedDependences:
         """The rows of `dependences`, made when they are looked at."""
-        return DependenceTable(self, kinds, carried_by)
+        return ReportedDependences(self, kinds, carried_by)
 
     @cached_property
     def counts(self) -> npt.NDArray[np.uint64]:

@@ -22,7 +22,7 @@ Texts = npt.NDArray[Any]
 """Strings, as objects."""
 
 
-class DependenceTable(Table):
+class ReportedDependences(Table):
     """The dependences of `kinds`; with `carried_by` (file, line) only what a loop at that place carries."""
 
     def __init__(self, report: DependenceReport, kinds: Collection[str], carried_by: tuple[str, int] | None) -> None:

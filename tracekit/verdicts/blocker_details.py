@@ -12,7 +12,7 @@ from functools import lru_cache
 from tracekit.contexts.names import Json
 from tracekit.dependence.profile import DependenceKind
 from tracekit.dependence.rows import instruction_key
-from tracekit.verdicts.carried import Carried, CarriedPair, PlacedBlocker
+from tracekit.verdicts.carried import CarriedPair, CarriedPairs, PlacedBlocker
 from tracekit.verdicts.names import VerdictNames, as_in_source
 from tracekit.verdicts.verdicts import Blocker, Judge
 
@@ -34,7 +34,7 @@ class BlockerDetails:
         self.judge = judge
         self.names = names
         self.rare = rare
-        self.carried = Carried(judge.profile)
+        self.carried = CarriedPairs(judge.profile)
         self._beside_by_node: dict[int, dict[int, set[int]]] = {}
         # Pairs of one update share their spoilers, rows their contexts.
         self._spoilers = lru_cache(maxsize=None)(self._spoilers_of)
@@ -49,7 +49,7 @@ class BlockerDetails:
         """
         return [
             self._row(placed, pair, iterations)
-            for placed, pair in zip(blockers, self.carried.pairs(blockers), strict=True)
+            for placed, pair in zip(blockers, self.carried.of(blockers), strict=True)
         ]
 
     def _row(self, placed: Sequence[PlacedBlocker], pair: CarriedPair, iterations: int) -> Json:

@@ -61,7 +61,7 @@ class _AtNode:
         self.flows_anywhere = bool((raw["objects"] > LISTED_OBJECTS).any())
 
 
-class Carried:
+class CarriedPairs:
     """What the loops of a profile carry. Of each node it is found once."""
 
     def __init__(self, profile: DependenceProfile) -> None:
@@ -78,7 +78,7 @@ class Carried:
         """Does an iteration at one of the nodes read from any of these objects what another has stored?"""
         return any(found.flows_anywhere or not found.flows.isdisjoint(objects) for found in map(self.at, nodes))
 
-    def pairs(self, blockers: Sequence[Sequence[PlacedBlocker]]) -> list[CarriedPair]:
+    def of(self, blockers: Sequence[Sequence[PlacedBlocker]]) -> list[CarriedPair]:
         """What is carried for each of `blockers`, dependences all: each stands for the copies of one of the source."""
         if not blockers:
             return []
