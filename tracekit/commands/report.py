@@ -36,7 +36,7 @@ def command(output: str, folders: tuple[str, ...], loops: int, jobs: int | None,
     from tracekit.profiles.files import write_whole
     from tracekit.program.sources import Sources
     from tracekit.render.html import write_page
-    from tracekit.render.html.data import PageLimits
+    from tracekit.render.html.data import Limits
 
     modules = [name for name, display in registry.displays().items() if display.on_page]
     with progress_line():
@@ -46,6 +46,6 @@ def command(output: str, folders: tuple[str, ...], loops: int, jobs: int | None,
         with progress.step("writing the page"):
             compilation = gathered.folders.get("compilation", "")
             sources = Sources(gathered.embedded, folders, compilation, gathered.digests)
-            page = write_page(gathered, sources, title, PageLimits(loops=loops))
+            page = write_page(gathered, sources, title, Limits(loops=loops))
             write_whole(output, [page], "the page")
     click.echo(f"tracekit: {len(page.encode()) / 1000:,.0f} kB -> {output}", err=True)

@@ -16,7 +16,7 @@ from tracekit.inputs import Gathered
 from tracekit.profiles.profile import Profile
 from tracekit.program.sources import Sources
 from tracekit.render.html import MOST_BYTES, layout, write_page
-from tracekit.render.html.data import PageLimits, choose
+from tracekit.render.html.data import Limits, choose
 from tracekit.render.names import brief
 
 HOSTILE = '</script><script>document.title = "owned"</script><img src=x onerror=alert(1)>'
@@ -124,7 +124,7 @@ def parsed(page: str) -> Elements:
     return elements
 
 
-def page_of(tmp_path: Path, *profiles: Profile, source: str = "", limits: PageLimits | None = None) -> str:
+def page_of(tmp_path: Path, *profiles: Profile, source: str = "", limits: Limits | None = None) -> str:
     (tmp_path / "app.c").write_text(source or "\n".join(f"line {number}" for number in range(1, 60)))
     return write_page(Gathered(profiles), Sources({}, [tmp_path]), "app", limits)
 
@@ -213,7 +213,7 @@ def test_the_hottest_are_kept_and_what_is_left_out_is_said(tmp_path: Path) -> No
     dependences = [dependence(49, count=number, path=(f"main:{number}:1",)) for number in range(1, 9)]
     for number, row in enumerate(dependences):
         row["source"] = instruction(number, "store")
-    limits = PageLimits(loops=10, edges=3, lines=12, around=1)
+    limits = Limits(loops=10, edges=3, lines=12, around=1)
     profiles = (camp(loops, dependences), accesses(dict.fromkeys(range(1, 50, 7), 1) | {30: 9}))
     page = page_of(tmp_path, *profiles, limits=limits)
     assert "Of 49 loops (in their contexts) the 10 with most accesses are shown." in page
@@ -231,7 +231,7 @@ def test_dependences_are_those_of_the_context(tmp_path: Path) -> None:
     here, elsewhere = loop_row(7, 500), loop_row(7, 400)
     elsewhere["context"]["path"] = ["main:3:1", "loop work:7"]
     inside = dependence(7, count=5, path=("work:9:1",))
-    shown = choose(Gathered([camp([here, elsewhere], [inside, dependence(7)])]), Sources({}, []), PageLimits())
+    shown = choose(Gathered([camp([here, elsewhere], [inside, dependence(7)])]), Sources({}, []), Limits())
     assert [[edge["count"] for edge in row.edges] for row in shown.loops] == [[8], []]
 
 
@@ -239,7 +239,7 @@ def test_loops_at_one_place_are_told_apart_by_their_depth(tmp_path: Path) -> Non
     outer, inner = loop_row(7, 300), loop_row(7, 200, "doall")
     inner["loop"] = {**inner["loop"], "depth": 2}
     profile = camp([outer, inner, loop_row(9, 100, "doall")], [dependence(7)])
-    shown = choose(Gathered([profile]), Sources({}, []), PageLimits())
+    shown = choose(Gathered([profile]), Sources({}, []), Limits())
     assert [len(loop.edges) for loop in shown.loops] == [1, 0, 0]
     page = page_of(tmp_path, profile)
     assert "app.c:7:1 (depth 1) work</a>" in page and "app.c:7:1 (depth 2) work</a>" in page
@@ -251,7 +251,7 @@ def test_a_loop_in_a_recursion_has_the_dependences_of_the_leaf() -> None:
     row["context"]["path"] = ["recursion main:2:1", "loop work:7"]
     edge = dependence(7)
     edge["source_context"] = edge["destination_context"] = {"id": 3, "root": "main", "path": ["recursion main:2:1"]}
-    shown = choose(Gathered([camp([row], [edge])]), Sources({}, []), PageLimits())
+    shown = choose(Gathered([camp([row], [edge])]), Sources({}, []), Limits())
     assert [each["count"] for each in shown.loops[0].edges] == [3]
 
 
@@ -272,7 +272,7 @@ def test_however_much_there_is_the_page_stays_small(tmp_path: Path) -> None:
         camp(loops, []),
         accesses(dict.fromkeys(range(1, 8000), 1)),
         source="\n".join(["x" * 2000] * 8000),
-        limits=PageLimits(loops=1500, lines=8000),
+        limits=Limits(loops=1500, lines=8000),
     )
     whole = page_of(tmp_path, camp(loops[:300], []), accesses({1: 1}))
     assert len(page.encode()) < MOST_BYTES

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from tracekit.render.html.data import PageLimits, Shown
+from tracekit.render.html.data import Limits, Shown
 from tracekit.render.html.elements import number_cell, table, text
 from tracekit.render.html.page import MOST_BYTES, write_page
 
-__all__ = ["MOST_BYTES", "PageLimits", "Shown", "number_cell", "table", "text", "write_page"]
+__all__ = ["MOST_BYTES", "Limits", "Shown", "number_cell", "table", "text", "write_page"]

@@ -20,7 +20,7 @@ Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class PageLimits:
+class Limits:
     """How much a page shows at most."""
 
     loops: int = 200
@@ -78,7 +78,7 @@ class Shown:
     """Module -> how it is shown."""
 
 
-def choose(gathered: Gathered, sources: Sources, limits: PageLimits) -> Shown:
+def choose(gathered: Gathered, sources: Sources, limits: Limits) -> Shown:
     """Choose what the page shows."""
     reports: dict[str, Json] = {profile.module: profile.report for profile in gathered.profiles}
     notes = Annotations(reports.values())
@@ -110,7 +110,7 @@ def choose(gathered: Gathered, sources: Sources, limits: PageLimits) -> Shown:
 # -- loops and their dependences -------------------------------------------------------------------
 
 
-def _loops(result: Json, accesses: int, limits: PageLimits, left_out: list[str]) -> list[LoopRow]:
+def _loops(result: Json, accesses: int, limits: Limits, left_out: list[str]) -> list[LoopRow]:
     rows = sorted(result["loops"], key=lambda row: -row["accesses"])
     shown = rows[: limits.loops]
     if len(rows) > len(shown):
@@ -133,7 +133,7 @@ def _loops(result: Json, accesses: int, limits: PageLimits, left_out: list[str])
 
 
 def _files(
-    notes: Annotations, sources: Sources, limits: PageLimits, names: FileNames, left_out: list[str]
+    notes: Annotations, sources: Sources, limits: Limits, names: FileNames, left_out: list[str]
 ) -> list[SourceFile]:
     """The program's own files, then headers of the system, the hottest first, until there are `limits.lines` lines."""
     room, shown, missing, dropped = limits.lines, [], [], 0
@@ -164,9 +164,7 @@ def _files(
     return shown
 
 
-def _hottest_stretches(
-    notes: Annotations, name: str, last: int, limits: PageLimits, room: int
-) -> list[tuple[int, int]]:
+def _hottest_stretches(notes: Annotations, name: str, last: int, limits: Limits, room: int) -> list[tuple[int, int]]:
     """Stretches around as many lines as there is room for, those with most accesses."""
     here = notes.files[name]
 

@@ -15,7 +15,7 @@ from string import Template
 from tracekit.inputs import Gathered
 from tracekit.profiles.gc_paused import gc_paused
 from tracekit.program.sources import Sources
-from tracekit.render.html.data import PageLimits, choose
+from tracekit.render.html.data import Limits, choose
 from tracekit.render.html.sections import body
 
 MOST_BYTES = 5_000_000
@@ -23,9 +23,9 @@ MOST_BYTES = 5_000_000
 
 
 @gc_paused()
-def write_page(gathered: Gathered, sources: Sources, title: str, limits: PageLimits | None = None) -> str:
+def write_page(gathered: Gathered, sources: Sources, title: str, limits: Limits | None = None) -> str:
     """The page as HTML text, of less than MOST_BYTES bytes of UTF-8."""
-    limits = limits or PageLimits()
+    limits = limits or Limits()
     while True:
         page = _page(gathered, sources, title, limits)
         if len(page.encode()) < MOST_BYTES or limits.loops <= 1:
@@ -39,7 +39,7 @@ def write_page(gathered: Gathered, sources: Sources, title: str, limits: PageLim
         )
 
 
-def _page(gathered: Gathered, sources: Sources, title: str, limits: PageLimits) -> str:
+def _page(gathered: Gathered, sources: Sources, title: str, limits: Limits) -> str:
     style, script = (
         files("tracekit.render.html").joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js")
     )
