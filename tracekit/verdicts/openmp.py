@@ -167,8 +167,8 @@ class Directives:
         flags = int(self.program.loops["flags"][loop])
         if not flags & LoopFlag.FOR_STATEMENT:
             raise NoDirective(
-                "OpenMP wants a DO construct that steps a local counter, with no other way out, and an array "
-                "assignment is none; write it as one (and compile with -g)"
+                "OpenMP wants a DO construct that steps a local counter, with no other way out, which DO CONCURRENT, "
+                "an array assignment and an array constructor are not; write it as one (and compile with -g)"
             )
         if flags & LoopFlag.PRAGMA:
             raise NoDirective("a directive stands before it already (`!$omp`, `!dir$`)")
