@@ -199,10 +199,22 @@ def usable_groups(scenario: Scenario) -> list[Group]:
             times[op] += 1
         groups.append(group)
 
+    def phis_of(group: Group) -> set[tuple[str, int]]:
+        """Those that values of its operations reach, by way of other phis, too."""
+        reached = {("op", op) for op in group.operators}
+        while True:
+            heads = {h for kind, t, h in scenario.edges if kind == "register" and t in reached and h[0] == "phi"}
+            if heads <= reached:
+                return {node for node in reached if node[0] == "phi"}
+            reached |= heads
+
     def is_usable(group: Group) -> bool:
-        inside = {("op", op) for op in group.operators} | {("branch", block) for block in group.decisions}
+        others = set().union(*(phis_of(other) for other in groups if other is not group))
+        phis = phis_of(group)
+        sources = {("op", op) for op in group.operators} | phis
+        inside = {("op", op) for op in group.operators} | {("branch", block) for block in group.decisions} | phis
         leaves = any(
-            kind == "register" and tail[0] == "op" and tail[1] in group.operators and head not in inside
+            kind == "register" and tail in sources and head not in inside - others
             for kind, tail, head in scenario.edges
         )
         return not leaves and all(times[op] == 1 for op in group.operators)

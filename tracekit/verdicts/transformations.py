@@ -63,14 +63,23 @@ class Updates:
 
     @staticmethod
     def _leaking(program: Program, ops: Indices, of: Indices) -> Indices:
-        """Updates whose loads' values reach more than their stores and decisions through registers."""
-        edges, parts = program.edges, program.update_parts
-        chosen = (edges["kind"] == EdgeKind.REGISTER) & (edges["from_kind"] == NodeKind.OP)
-        update_of = np.full(len(program.ops), -1, np.int64)
-        update_of[ops] = of
-        tails = update_of[edges["from"][chosen].astype(np.int64)]
-        kinds, heads = edges["to_kind"][chosen], edges["to"][chosen].astype(np.int64)
-        stays = (kinds == NodeKind.OP) & (update_of[np.where(kinds == NodeKind.OP, heads, 0)] == tails)
+        """Updates whose loads' values reach more than their stores and decisions through registers.
+
+        A loop inside may go on accumulating in a register, between the load and the store: in phis that values of no
+        other update reach.
+        """
+        parts = program.update_parts
+        edges = program.edges[program.edges["kind"] == EdgeKind.REGISTER]
+        of_op = np.full(len(program.ops), -1, np.int64)
+        of_op[ops] = of
+        least, greatest = _reaching(edges, of_op, len(program.phis))
+        of_phi = np.where(least == greatest, least, -1)
+        of_node = np.concatenate([of_op, of_phi, [-1]])
+        tails = np.where(edges["from_kind"] == NodeKind.OP, of_node[_node(edges, "from", of_op.size)], -1)
+        inner = edges["from_kind"] == NodeKind.PHI
+        tails[inner] = greatest[edges["from"][inner].astype(np.int64)]
+        kinds, heads = edges["to_kind"], edges["to"].astype(np.int64)
+        stays = (kinds != NodeKind.BRANCH) & (of_node[_node(edges, "to", of_op.size)] == tails)
         decisions = parts[parts["kind"] == PartKind.DECISION]
         decided = _key(decisions["update"], decisions["index"])
         stays |= (kinds == NodeKind.BRANCH) & np.isin(_key(np.maximum(tails, 0), heads), decided)
@@ -100,6 +109,30 @@ class Updates:
                 break
             alive[struck] = False
         return result
+
+
+def _node(edges: Rows, end: str, operations: int) -> Indices:
+    """The ends of edges as numbers: operations, then phis; -1 for a branch."""
+    kinds, rows = edges[f"{end}_kind"], edges[end].astype(np.int64)
+    return np.select([kinds == NodeKind.OP, kinds == NodeKind.PHI], [rows, operations + rows], -1)
+
+
+def _reaching(edges: Rows, of_op: Indices, phis: int) -> tuple[Indices, Indices]:
+    """By phi: the least and the greatest update (`of_op`, by operation) whose values reach it, by way of other phis,
+    too; -1 for none."""
+    into = edges[edges["to_kind"] == NodeKind.PHI]
+    heads, tails = into["to"].astype(np.int64), _node(into, "from", of_op.size)
+    none = np.iinfo(np.int64).max
+    least = np.concatenate([np.where(of_op < 0, none, of_op), np.full(phis, none), [none]])
+    greatest = np.concatenate([of_op, np.full(phis, -1), [-1]])
+    while True:
+        before = least.copy(), greatest.copy()
+        np.minimum.at(least, of_op.size + heads, least[tails])
+        np.maximum.at(greatest, of_op.size + heads, greatest[tails])
+        if np.array_equal(before[0], least) and np.array_equal(before[1], greatest):
+            break
+    here = slice(of_op.size, of_op.size + phis)
+    return np.where(least[here] == none, -1, least[here]), greatest[here]
 
 
 def _one_offset_each(program: Program, offsets: Rows) -> Indices:
