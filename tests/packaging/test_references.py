@@ -33,6 +33,7 @@ EXAMPLES = {
 """Names that stand for a reader's own files; of paths the last part counts."""
 
 ELSEWHERE = {
+    "aaccoder_twoloop.h", "aacpsy.c", "bignum.c", "catcache.c", "ffmpeg_opt.c",
     "adapt.c", "precond.c", "FIRST_MIN-OMP.cpp", "HJM_Securities.cpp",
     "HTContainer.h", "Solver.cc", "TDStretch.cpp", "bits/stl_algo.h", "bits/stl_vector.h", "common/trace_entry.h",
     "cpu_subroutines.cpp", "csf.c", "deflate.c", "dht_demosaic.cpp", "dynmat.c", "fasttree.c", "field_summary.f90",
