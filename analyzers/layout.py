@@ -29,7 +29,7 @@ from tracekit.layout.kernels.visits import (
     touched,
 )
 from tracekit.layout.kernels.votes import OBJECTS, VOTE, Votes, sized, voted
-from tracekit.layout.loads import joined_loads, load_merge_state, prefetched
+from tracekit.layout.loads import joined_loads, load_merge_state, most_common_strides, prefetched
 from tracekit.layout.measurements import joined, measured
 from tracekit.layout.objects import clusters, followers, joined_followers, pools
 from tracekit.layout.structures import Structures
@@ -157,6 +157,7 @@ class Layout(Module):
         self.measured = measured(states[0], self.groups, self.options.elements, self.known)
         state = states[0]
         self.following = followers(state.follow, state.structures, self.groups, self.known, self.options.elements)
+        self.strides = _strides(state)
         return states[0]
 
     def result(self, state: Visits) -> dict[str, Any]:
@@ -173,7 +174,7 @@ class Layout(Module):
             ),
             "clusters": clusters(self.following),
             "loads": prefetched(
-                self.program, state.ops, _strides(state), self.options.latency, self.options.min_share / 100
+                self.program, state.ops, self.strides, self.options.latency, self.options.min_share / 100
             ),
         }
 
@@ -182,7 +183,7 @@ class Layout(Module):
         return {
             "structures": self.measured,
             "following": self.following,
-            "loads": load_merge_state(state.ops, _strides(state)),
+            "loads": load_merge_state(state.ops, self.strides),
         }
 
     @classmethod
@@ -227,16 +228,10 @@ def _structures(rows: Sequence[Any], begun: int, share: float, accesses: int, in
 
 
 def _strides(state: Visits) -> dict[int, dict[int, int]]:
-    """Instruction -> stride -> how often."""
-    found: dict[int, dict[int, int]] = {}
-    shift = 64 - STRIDE_BITS
+    """Instruction -> stride -> how often, of those that come most."""
     rows = used_rows(state.strides)[1:]
-    keys = rows["key"].astype(np.int64)
-    for op, stride, count in zip(
-        (keys >> STRIDE_BITS).tolist(), ((keys << shift) >> shift).tolist(), rows["count"].tolist()
-    ):
-        found.setdefault(op, {})[stride] = count
-    return found
+    keys, shift = rows["key"].astype(np.int64), 64 - STRIDE_BITS
+    return most_common_strides(keys >> STRIDE_BITS, (keys << shift) >> shift, rows["count"])
 
 
 DISPLAY = Display(

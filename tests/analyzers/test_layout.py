@@ -24,6 +24,7 @@ from tracekit.layout.elements import Elements, chosen
 from tracekit.layout.kernels.visits import BY_ACCESS, LINES, STRIDE_BITS
 from tracekit.layout.kernels.votes import OBJECTS, VOTE, Votes, sized, voted
 from tracekit.layout.lines import Part, begins, lines_touched, packed
+from tracekit.layout.loads import KEPT_STRIDES, most_common_strides
 from tracekit.layout.measurements import joined
 from tracekit.layout.structures import Field, Structure, Structures
 from tracekit.module import Module, hash_table, inlined, used_rows
@@ -175,6 +176,17 @@ def test_it_is_its_reference(seed: int, window: int, by: str) -> None:
     assert dict(
         zip(zip((keys >> STRIDE_BITS).tolist(), ((keys << shift) >> shift).tolist()), strides["count"])
     ) == dict(reference.strides)
+
+
+@given(st.dictionaries(st.tuples(st.integers(0, 4), st.integers(-20, 20)), st.integers(1, 5)))
+def test_the_strides_that_come_most_are_kept(counts: dict[tuple[int, int], int]) -> None:
+    rows = np.array([(*key, count) for key, count in counts.items()], np.int64).reshape(-1, 3)
+    expected = {}
+    for load in {load for load, _ in counts}:
+        mine = [(-count, stride) for (each, stride), count in counts.items() if each == load]
+        expected[load] = [(stride, -count) for count, stride in sorted(mine)[:KEPT_STRIDES]]
+    found = most_common_strides(rows[:, 0], rows[:, 1], rows[:, 2])
+    assert {load: list(strides.items()) for load, strides in found.items()} == expected
 
 
 @settings(deadline=None, max_examples=100)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracekit.formats.image import EdgeKind, NodeKind, OpKind
 
@@ -70,6 +71,27 @@ def _behind(sources: Sources, op: int) -> set[int]:
     return found
 
 
+KEPT_STRIDES = 8
+"""Strides of a load that are kept, those that come most: a load that jumps about has millions."""
+
+
+def most_common_strides(
+    loads: NDArray[np.int64], strides: NDArray[np.int64], counts: NDArray[np.int64]
+) -> dict[int, dict[int, int]]:
+    """Load -> stride -> how often, the KEPT_STRIDES of each load that come most; of as many, the smaller ones.
+
+    Rows, in any order: load ``loads[k]`` has ``counts[k]`` times moved on by ``strides[k]`` bytes.
+    """
+    order = np.lexsort((strides, -counts, loads))
+    sorted_loads = loads[order]
+    rank = np.arange(order.size) - np.searchsorted(sorted_loads, sorted_loads)
+    order = order[rank < KEPT_STRIDES]
+    found: dict[int, dict[int, int]] = {}
+    for load, stride, count in zip(loads[order].tolist(), strides[order].tolist(), counts[order].tolist()):
+        found.setdefault(load, {})[stride] = count
+    return found
+
+
 def strided(ops: Any, strides: Mapping[int, Mapping[int, int]]) -> dict[int, tuple[int, float]]:
     """Instruction -> the stride, not 0, of at least STRONG of its loads, and their share."""
     found = {}
@@ -123,10 +145,6 @@ def prefetched(
             }
         )
     return sorted(rows, key=lambda row: -row["begun"])
-
-
-KEPT_STRIDES = 8
-"""Strides of a load that are kept for a merge, those that come most."""
 
 
 def load_merge_state(ops: Any, strides: Mapping[int, Mapping[int, int]]) -> Json:

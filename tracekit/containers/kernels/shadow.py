@@ -394,5 +394,5 @@ def fill(memory: Any, address: Any, size: Any, value: Any) -> None:
     while done < size:
         first, last, taken = writing_range(memory, address + done, size - done)
         for row in range(first, last + 1):
-            memory.rows[row] = value
+            memory.rows[np.uint64(row)] = value  # an index that could count from the end would not be a vector's
         done += taken

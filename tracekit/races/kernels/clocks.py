@@ -124,13 +124,13 @@ def covers(clocks: Clocks, clock: Any, other: Any) -> Any:
         end = min(begin + BLOCK, both)
         later = np.int32(0)
         for chain in range(begin, end):
-            later |= np.int32(theirs[chain] > mine[chain])
+            later |= np.int32(theirs[np.uint64(chain)] > mine[np.uint64(chain)])
         if later != 0:
             return False
         begin = end
     known = np.uint32(0)
     for chain in range(both, source.length):
-        known |= theirs[chain]
+        known |= theirs[np.uint64(chain)]
     return known == 0
 
 
