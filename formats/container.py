@@ -28,6 +28,8 @@ MAX_PAYLOAD = 256 << 20
 
 SKIPPABLE_MAGIC = 0x184D2A50
 SEEK_TABLE_MAGIC = 0x184D2A5E
+ZSTD_MAGIC = 0xFD2FB528
+"""How compressed data begins that is no trace."""
 SEEK_TABLE_FOOTER = 0x8F92EAB1
 
 HEADER = struct.Struct("<II4sIIIQQII")
@@ -113,7 +115,7 @@ def scan(file: BinaryIO, name: str = "This") -> Layout:
         file.seek(offset)
         data = file.read(HEADER.size)
         if offset == 0 and not begins_as_trace(data):
-            raise TracekitError(f"{name} is not a tracekit trace.")
+            raise TracekitError(_no_trace(data, name))
         frame = parse_header(data, offset)
         if frame.sequence != len(frames):
             raise TracekitError(f"The trace is damaged: frame {len(frames)} is missing before offset {offset}.")
@@ -138,7 +140,16 @@ def begins_as_trace(data: bytes) -> bool:
 def _refuse_beginning(data: bytes, name: str) -> None:
     if struct.pack("<II4s", SKIPPABLE_MAGIC, CONTENT_BYTES, b"HEAD").startswith(data[:12]) and data:
         raise TracekitError("The trace ends inside its first frame: nothing was recorded.")
-    raise TracekitError(f"{name} is not a tracekit trace.")
+    raise TracekitError(_no_trace(data, name))
+
+
+def _no_trace(data: bytes, name: str) -> str:
+    if data[:1] in (b"{", b"[") or data[:4] == struct.pack("<I", ZSTD_MAGIC):
+        return (
+            f"{name} is not a tracekit trace; if `tracekit analyze -o` wrote it, it is a profile, which report, "
+            "annotate, query, top, export, diff and merge read."
+        )
+    return f"{name} is not a tracekit trace."
 
 
 def _ends_with(file: BinaryIO, table: bytes, offset: int) -> bool:

@@ -101,7 +101,7 @@ def module_options(name: str, taken: Collection[str]) -> list[click.Parameter]:
     "--output",
     type=click.Path(),
     metavar="FILE",
-    help="Write the profile to FILE, for merge, diff, annotate and report.",
+    help="Write the profile to FILE (-: standard output), for merge, diff, annotate and report.",
 )
 @click.option("--image", type=click.Path(), metavar="FILE", help="Draw heatmap's profile into FILE, .svg or .png.")
 @click.option("--set", "settings", multiple=True, metavar="MODULE.OPTION=VALUE", help="Set an option of a module.")

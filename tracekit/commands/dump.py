@@ -34,7 +34,7 @@ Row = dict[str, Any]
 @click.option("--from", "start", metavar="X", help="Skip what lies before X accesses, or as much of them: 25%.")
 @click.option("--to", "stop", metavar="Y", help="Stop after Y accesses, or 25% of them.")
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Stop after N lines.")
-@click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Write to FILE instead of standard output.")
+@options.output
 @click.argument("trace", type=click.Path())
 def command(
     trace: str,

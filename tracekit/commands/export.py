@@ -28,7 +28,7 @@ PROFILE_FORMATS = ("callgrind", "speedscope", "pprof", "sarif", "memprof", "dot"
 
 
 @click.command("export")
-@click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Write to FILE instead of standard output.")
+@options.output
 @options.window
 @click.option("--module", metavar="NAME", help="Of a profile file with several modules, the one to export.")
 @click.option(

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from tracekit.commands import options
 from tracekit.commands.progress import progress_line
 from tracekit.counted import rounded, rounded_bytes
 from tracekit.formats.file_names import shell_word
@@ -15,7 +16,15 @@ FORMATS = ("lackey", "champsim", "drmemtrace")
 
 
 @click.command("import")
-@click.option("-o", "--output", required=True, type=click.Path(), metavar="TRACE", help="Write the trace to TRACE.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(),
+    metavar="TRACE",
+    callback=options.require_file,
+    help="Write the trace to TRACE.",
+)
 @click.option(
     "--binary",
     "binaries",

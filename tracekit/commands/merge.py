@@ -13,7 +13,11 @@ from tracekit.modules import registry
 
 @click.command("merge")
 @click.option(
-    "-o", "--output", type=click.Path(), metavar="FILE", help="Write the joined profile to FILE, a profile file again."
+    "-o",
+    "--output",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write the joined profile to FILE (-: standard output), a profile file again.",
 )
 @options.output_format(("text", "json", "lcov"), "What standard output gets; lcov: coverage, of the module paths.")
 @options.short_json

@@ -39,6 +39,30 @@ def source_folders(text: str = "Look for source files below DIR, too; may be giv
     return click.option("--source", "folders", multiple=True, metavar="DIR", type=folder, help=text)
 
 
+def _file_or_none(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
+    from tracekit.profiles.files import STANDARD_OUTPUT
+
+    return None if path in STANDARD_OUTPUT else path
+
+
+output: _Decorator = click.option(
+    "-o",
+    "--output",
+    type=click.Path(allow_dash=True),
+    metavar="FILE",
+    callback=_file_or_none,
+    help="Write to FILE instead of standard output.",
+)
+"""The option --output FILE of commands that print; they get it as their parameter `output`, None: standard output."""
+
+
+def require_file(ctx: click.Context, param: click.Parameter, path: str) -> str:
+    """The callback of an option --output of commands that write a trace. Raises ShortUsageError for "-"."""
+    if path == "-":
+        raise ShortUsageError("A trace is a file: give it a name, -o FILE.")
+    return path
+
+
 jobs: _Decorator = click.option(
     "-j",
     "--jobs",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracekit import sizes
-from tracekit.commands import completing
+from tracekit.commands import completing, options
 from tracekit.counted import counted, rounded, rounded_bytes
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.file_names import shell_word
@@ -36,6 +36,7 @@ BUILD = 'build it with `tracekit cc` or `tracekit c++`, as in CC="tracekit cc" m
     metavar="FILE",
     type=click.Path(),
     default="",
+    callback=options.require_file,
     help="The trace's name; %p: process id, %h: host, %r: MPI's rank. Default: trace.zst (older: trace.zst.old).",
 )
 @click.option("-f", "--force", is_flag=True, help="Overwrite FILE.")

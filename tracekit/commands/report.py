@@ -13,7 +13,13 @@ from tracekit.commands.progress import progress_line
 
 @click.command("report")
 @click.option(
-    "-o", "--output", type=click.Path(), default="report.html", show_default=True, metavar="FILE", help="The page."
+    "-o",
+    "--output",
+    type=click.Path(),
+    default="report.html",
+    show_default=True,
+    metavar="FILE",
+    help="The page (-: standard output).",
 )
 @options.source_folders()
 @click.option(
@@ -33,7 +39,7 @@ def command(output: str, folders: tuple[str, ...], loops: int, jobs: int | None,
     """
     from tracekit.inputs import gather
     from tracekit.modules import registry
-    from tracekit.profiles.files import write_whole
+    from tracekit.profiles.files import STANDARD_OUTPUT, write_whole
     from tracekit.program.sources import Sources
     from tracekit.render.html import write_page
     from tracekit.render.html.data import Limits
@@ -48,4 +54,5 @@ def command(output: str, folders: tuple[str, ...], loops: int, jobs: int | None,
             sources = Sources(gathered.embedded, folders, compilation, gathered.digests)
             page = write_page(gathered, sources, title, Limits(loops=loops))
             write_whole(output, [page], "the page")
-    click.echo(f"tracekit: {len(page.encode()) / 1000:,.0f} kB -> {output}", err=True)
+    if output not in STANDARD_OUTPUT:
+        click.echo(f"tracekit: {len(page.encode()) / 1000:,.0f} kB -> {output}", err=True)

@@ -1,6 +1,6 @@
 """Compressed profile files: JSON in one frame of zstd, told by the name in writing and by the first bytes in reading.
 
-A row of a profile names its instructions and contexts in full, so a large one says the same thousands of times.
+Rows of a profile resemble one another, so a large one becomes a small part of its size.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 """The version of the layout that this code writes, and the newest that it reads: 2 since rows share values."""
+
+STANDARD_OUTPUT = ("-", "/dev/stdout")
+"""Names of what a command prints to."""
 
 TRACE = "the trace"
 """What is written where a trace is."""
@@ -74,9 +78,14 @@ def write_bytes_whole(path: str | Path, parts: Iterable[bytes | memoryview], wha
 def written_whole(path: str | Path, what: str) -> Iterator[BinaryIO]:
     """A file to write to, which takes its name once the block ends without an error; else nothing is left of it.
 
-    What is no regular file (/dev/stdout, a pipe) is written as it is. Raises TracekitError if that cannot be done, and
-    if something else than a trace is to be written over one: a trace cannot be had again by analysing it.
+    What is no regular file (a pipe, a device) is written as it is, and so is STANDARD_OUTPUT, which may be the middle
+    of a file. Raises TracekitError if that cannot be done, and if something else than a trace is to be written over
+    one: a trace cannot be had again by analysing it.
     """
+    if str(path) in STANDARD_OUTPUT:
+        with _standard_output(what) as file:
+            yield file
+        return
     target = Path(path)
     if what != TRACE and target.is_file() and is_trace(target):
         raise TracekitError(f"{path} is a trace: give {what} another name, or remove the trace first.")
@@ -96,10 +105,22 @@ def written_whole(path: str | Path, what: str) -> Iterator[BinaryIO]:
         except BaseException:
             os.unlink(part)
             raise
-    except BrokenPipeError:  # the reader of /dev/stdout went away
+    except BrokenPipeError:  # the reader of a pipe went away
         raise
     except OSError as error:
         raise TracekitError(f"Cannot write {what} to {path}: {error.strerror}.") from None
+
+
+@contextmanager
+def _standard_output(what: str) -> Iterator[BinaryIO]:
+    try:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise TracekitError(f"Cannot write {what} to standard output: {error.strerror}.") from None
 
 
 def _umask() -> int:
