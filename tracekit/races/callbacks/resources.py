@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracekit.races.kernels import history, resources
+from tracekit.races.kernels.descriptors import number_is_given_up, number_is_taken
 from tracekit.races.kernels.lock_orders import settle
 from tracekit.races.kernels.locks import note_call
 from tracekit.races.kernels.order import running
@@ -26,6 +27,7 @@ class ResourceCallbacks:
         offset: int,
     ) -> None:
         """One is initialised or opened: whoever uses it has to come after that."""
+        number_is_taken(state, stream, address)
         if not history.is_alone(state, stream):
             history.change(state, instruction, context, BEGIN, address, (address, group, object, offset))
 
@@ -60,3 +62,4 @@ class ResourceCallbacks:
         """It is about to be destroyed or closed: whoever uses it has to come before that."""
         if not history.is_alone(state, stream):
             history.change(state, instruction, context, END, address, (address, group, object, offset))
+        number_is_given_up(state, instruction, context, stream, address)

@@ -30,7 +30,7 @@ from tracekit.races.kernels.accesses import (
 )
 from tracekit.races.kernels.epochs import stop_orders
 from tracekit.races.kernels.lock_orders import settle
-from tracekit.races.kernels.order import acquire_object, release_object, turn_to
+from tracekit.races.kernels.order import turn_to
 from tracekit.races.kernels.resources import beside, compare_uses, is_descriptor, is_in_use, put_beside
 from tracekit.races.kernels.shares import draw, learn_own_number
 from tracekit.races.kernels.state import (
@@ -40,7 +40,6 @@ from tracekit.races.kernels.state import (
     ATOMIC_WRITE,
     BEGIN,
     BY_ATOMIC,
-    BY_NUMBER,
     COUNTS,
     DIRECT,
     END,
@@ -48,7 +47,6 @@ from tracekit.races.kernels.state import (
     OF_LANE,
     OF_RUNTIME,
     READ,
-    REUSED,
     SEVERAL,
     STREAM,
     TASK,
@@ -282,26 +280,12 @@ def change(state: State, instruction: Any, context: Any, kind: Any, address: Any
     and who opens one behind its end need not be seen."""
     if is_descriptor(address) and kind == BEGIN:
         clear(state.memory, address, 1)
-        take_number(state, address)
     if kind_of(state, instruction) & DIRECT:
         access = access_at(state, site_of(state, instruction, context, kind), WRITE)
         put_store(state, access, address, 1, where)
         settle(state, access, where)
     if is_descriptor(address) and kind == END:
         clear(state.memory, address, 1)
-        site = site_of(state, instruction, context, kind)
-        state.closed.rows[row_of(state.closed, address)].access = access_at(state, site, WRITE)
-        if state.now[BY_NUMBER]:
-            release_object(state, state.now[STREAM], state.now[STREAM], address)
-
-
-@kernel
-def take_number(state: State, address: Any) -> None:
-    """The present task has opened a descriptor, whose number may be that of one which was closed before."""
-    closed = state.closed.rows[row_of(state.closed, address)].access
-    state.now[REUSED] += closed != 0 and not is_before(state, closed)
-    if state.now[BY_NUMBER]:
-        acquire_object(state, state.now[STREAM], state.now[STREAM], address)
 
 
 @kernel
