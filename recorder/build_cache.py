@@ -68,7 +68,7 @@ def build_once(name: str, what: str, build: Callable[[str], None]) -> str:
         except OSError as error:
             raise TracekitError(
                 f"the cache {cache_folder()} cannot be written ({error.strerror}); "
-                "set XDG_CACHE_HOME to a folder that can"
+                "set XDG_CACHE_HOME to a folder that can be"
             ) from None
     return folder
 

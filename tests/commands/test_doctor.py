@@ -64,6 +64,7 @@ def test_a_cache_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_pat
     findings = {finding.name: finding for finding in doctor.examine()}
     assert not findings["cache"].works
     assert "XDG_CACHE_HOME" in findings["cache"].remedy
+    assert findings["LD_PRELOAD"].remedy == doctor.AGAIN
     assert not findings["runtime"].works
 
 

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from tracekit.recorder.toolchain import Clang
 
 
+AGAIN = "tracekit doctor (again, once that is mended)"
+"""The remedy for what another finding explains."""
+
+
 class Finding(NamedTuple):
     """One line of the report: a thing, whether it is in order, what was found, and what to do if it is not."""
 
@@ -165,7 +169,7 @@ def _built(name: str, folder: str, build: Callable[[], str]) -> Finding:
     try:
         path = os.path.dirname(build())
     except TracekitError as error:
-        return Finding(name, False, str(error), "tracekit doctor (again, once that is mended)")
+        return Finding(name, False, str(error), AGAIN)
     return Finding(name, True, f"{'built' if there else 'built just now'}: {path}")
 
 
@@ -196,7 +200,7 @@ def _preloading() -> Finding:
 
     name = "LD_PRELOAD"
     if not toolchain.is_built(toolchain.runtime_folder_name()):
-        return Finding(name, False, "not tried: the runtime is not built", toolchain.INSTALL)
+        return Finding(name, False, "not tried: the runtime is not built", AGAIN)
     library = toolchain.runtime_file(toolchain.PRELOAD)
     environment = {**os.environ, name: preloadable(library)}
     show = [sys.executable, "-S", "-c", "print(open('/proc/self/maps').read())"]

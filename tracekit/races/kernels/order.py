@@ -291,18 +291,18 @@ def release_to(state: Any, task: Any, number: Any) -> None:
 
 
 @kernel
-def release_object(state: State, stream: Any, task: Any, address: Any) -> None:
-    """A task releases an object, perhaps in a handler, whose stream is then known to be the task's."""
-    task = belonging(state, stream, task)
+def release_object(state: State, stream: Any, of: Any, address: Any) -> None:
+    """The task of the stream `of` releases an object, perhaps in a handler, whose `stream` is then known to be its."""
+    task = belonging(state, stream, of)
     if task != 0:
         release_to(state, task, np.int64(row_of(state.objects, address)))
         tick(state, task)
 
 
 @kernel
-def acquire_object(state: State, stream: Any, task: Any, address: Any) -> None:
-    """A task acquires it."""
-    task = belonging(state, stream, task)
+def acquire_object(state: State, stream: Any, of: Any, address: Any) -> None:
+    """It acquires it."""
+    task = belonging(state, stream, of)
     clock = np.int64(state.objects.rows[row_of(state.objects, address)].clock)
     if task != 0 and clock != 0:
         acquire_clock(state, task, clock)
