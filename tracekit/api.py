@@ -20,20 +20,20 @@ from tracekit.analysis.passes import explain_pass, feed_records, prepare_modules
 from tracekit.analysis.presets import expanded
 from tracekit.analysis.profiles import profile_of
 from tracekit.analysis.segmented import replay_segments, why_not_segmented
-from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
 from tracekit.modules import registry
 from tracekit.modules.options import make_options
 from tracekit.profiles.profile import Profile
 
 if TYPE_CHECKING:
+    from tracekit.analysis.segmented import ReplayedSegments
     from tracekit.formats.reader import TraceReader
     from tracekit.modules.contract import Analysis
     from tracekit.modules.runner import Runner
     from tracekit.program.program import Program
 
-    Elsewhere = Callable[[TraceReader, Program, Mapping[str, Runner], Mapping[str, Any]], int]
-    """Replays segments of a trace through the modules of all runners, and says how many there were."""
+    Elsewhere = Callable[[TraceReader, Program, Mapping[str, Runner], Mapping[str, Any]], ReplayedSegments]
+    """Replays segments of a trace through the modules of all runners."""
 
 
 def load_profile(path: str | Path, module: str | None = None) -> Profile:
@@ -121,19 +121,19 @@ def analyze_all(
         first = [] if elsewhere else find_first(trace, program, modules, restricted, threads)
         replay, runners = prepare_modules(trace, program, modules, 1 if whole is None else threads, restricted)
         if elsewhere is not None:
-            how = [f"analysed in {counted(elsewhere(trace, program, runners, options), 'segment')}"]
+            how, rules_broken = elsewhere(trace, program, runners, options)
         elif whole is None:
-            how = replay_segments(trace, program, runners, segments, threads, memory)
+            how, rules_broken = replay_segments(trace, program, runners, segments, threads, memory)
         else:
             replay_through(replay, runners, restricted, threads)
             feed_records(trace, program, runners, threads)
-            how = [f"analysed as a whole: {whole}."]
+            how, rules_broken = [f"analysed as a whole: {whole}."], replay.breaks_rules
         if explain is not None:
             for line in [*first, *how]:
                 explain(line)
             explain_pass(trace, program, runners, restricted, replay, explain)
         windows = [window.as_json() for window in recorded_windows(trace, program)]
         return [
-            profile_of(name, chosen, trace, program, runner, restricted, windows, as_tables)
+            profile_of(name, chosen, trace, program, runner, restricted, windows, rules_broken, as_tables)
             for (name, runner), chosen in zip(runners.items(), options.values())
         ]

@@ -124,7 +124,7 @@ def test_a_trace_that_is_cut_off_is_said_to_be(tmp_path: Path) -> None:
     path.write_bytes(whole.read_bytes()[: -whole.stat().st_size // 10])
     served = Tools([tmp_path], 1)
     assert ", cut off" in served.list_runs() and served.list_runs().count("cut off") == 1
-    note = "\n\nThe trace is cut off: this is from what it holds."
+    note = "\n\nThe trace is cut off: this is of what it holds."
     for text in (
         served.list_loops("cut.zst"),
         served.dependences("cut.zst"),

@@ -200,9 +200,36 @@ def test_a_trace_that_was_cut_while_the_program_ran_on_is_analysed_with_a_note(
     path = tmp_path / "trace.zst"
     write_trace(path, b.layout(), {0: [(b.layout().path_number(0), [])]}, cut="it wrote into the recorder's memory")
     assert main(["analyze", "-m", "accesses", "-o", str(tmp_path / "profile.json"), str(path)]) == 0
-    assert "the trace is cut off; this is the profile of what it holds" in capsys.readouterr().err
+    assert "The trace is cut off: this is of what it holds." in capsys.readouterr().err
     profile = json.loads((tmp_path / "profile.json").read_text())
     assert profile["complete"] is False
+
+
+def test_a_trace_that_breaks_rules_of_replay_is_analysed_with_a_note(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who switches stacks by itself returns to where nobody called from."""
+    b = ProgramBuilder()
+    first, other = (b.block(b.function(name), BlockFlag.ENTRY) for name in ("first", "other"))
+    last = b.block(1, BlockFlag.RETURNS)
+    b.op(last, OpKind.LOAD, 8)
+    numbers = [b.path(block) for block in (first, other, last)]
+    begin, begin_other, end = (b.layout().path_number(number) for number in numbers)
+    note = "Records of the trace break rules of replay, as where a program switches stacks by itself"
+    for name, start, told in (("good", begin_other, False), ("bad", begin, True)):
+        path, profile = tmp_path / f"{name}.zst", tmp_path / f"{name}.json"
+        write_trace(path, b.layout(), {0: [(start, []), (end, [64])] * 4})
+        for more in ([], ["-j", "1"], ["--segments", "3"], ["--engine", "processes", "--segments", "3"]):
+            assert main(["analyze", "-m", "camp", *more, "-o", str(profile), str(path)]) == 0
+            assert (note in capsys.readouterr().err) == told, more
+            assert tracekit.load_profile(profile).rules_broken == told
+        for command in (["advise", str(path)], ["query", str(path), "select * from loops"]):
+            assert main(command) == 0
+            assert (note in capsys.readouterr().err) == told, command
+    several = [str(tmp_path / "good.zst"), str(tmp_path / "bad.zst")]
+    assert main(["analyze", "-m", "camp", *several, "-o", str(profile)]) == 0
+    assert f"tracekit: {tmp_path / 'bad.zst'}: {note}" in capsys.readouterr().err
+    assert tracekit.load_profile(profile).rules_broken
 
 
 def test_modules_are_listed_one_a_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,9 +26,13 @@ def profile_of(
     runner: Runner,
     restricted: Restriction,
     windows: list[dict[str, Any]],
+    rules_broken: bool,
     as_tables: bool,
 ) -> Profile:
-    """Make the profile of one module; `windows`: those that the run was recorded in, as JSON values."""
+    """Make the profile of one module; `windows`: those that the run was recorded in, as JSON values.
+
+    rules_broken: whether the replay found records that break its rules.
+    """
     from tracekit.formats.kept_images import kept_images
     from tracekit.replay.recorded_windows import is_windowed
     from tracekit.version import __version__
@@ -55,6 +59,7 @@ def profile_of(
         trace.build,
         images,
         runner.merge_state,
+        rules_broken,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from tracekit.modules.runner import Runner
     from tracekit.program.program import Program
     from tracekit.replay.window import Restriction
+
+
+class ReplayedSegments(NamedTuple):
+    """How the segments of a trace were replayed."""
+
+    explained: list[str]
+    """Lines that say it."""
+    rules_broken: bool
+    """Whether records broke rules of replay."""
 
 
 def why_not_segmented(
@@ -62,8 +71,8 @@ def replay_segments(
     segments: int | None,
     threads: int,
     memory: int | None,
-) -> list[str]:
-    """Replay the segments of the trace, each through all modules. Returns lines that say how that was done."""
+) -> ReplayedSegments:
+    """Replay the segments of the trace, each through all modules."""
     from tracekit.modules.runners import segment_runners
     from tracekit.replay.totals import trace_totals
     from tracekit.segments.analysis import SegmentedAnalysis
@@ -76,4 +85,5 @@ def replay_segments(
     analysis = SegmentedAnalysis(trace, program, working, memory=memory)
     parts = analysis.run(threads, cuts)
     kept = ", which begin with what an earlier analysis has kept" if analysis.is_known else ""
-    return [f"analysed in {counted(parts, 'segment')}{kept}", *analysis.explained()]
+    lines = [f"analysed in {counted(parts, 'segment')}{kept}", *analysis.explained()]
+    return ReplayedSegments(lines, analysis.rules_broken)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +112,7 @@ class Tools:
         text = page(
             chosen, start, limit, "loop", lambda row: _loop_lines(row, report, total) + _elsewhere(row, contexts)
         )
-        return _noted("\n".join([text, "", *UNSEEN]), run.complete)
+        return _noted("\n".join([text, "", *UNSEEN]), run.cautions)
 
     def dependences(
         self,
@@ -141,7 +141,7 @@ class Tools:
             and (not carried_only or any(level["inter"] for level in row["levels"]))
         ]
         text = page(chosen, start, limit, "dependence", lambda row: _dependence_lines(row, report))
-        return _noted(text, run.complete)
+        return _noted(text, run.cautions)
 
     # -- source and advice -------------------------------------------------------------------------
 
@@ -167,7 +167,7 @@ class Tools:
             raise TracekitError(f"{name} has {counted(len(text), 'line')}.")
         shown = source_text(notes, name, text, None if asked else 3, PLAIN, within)
         answer = bounded(shown, "ask for fewer lines with first_line and last_line")
-        return _noted(answer, run.complete)
+        return _noted(answer, run.cautions)
 
     def advice(self, trace: str, at: str = "", patch: bool = False, top: int = 5) -> str:
         """What to do with hot loops, or with that at FILE:LINE; with `patch` the directives as a diff, too."""
@@ -181,7 +181,7 @@ class Tools:
         (profile,) = gathered.profiles
         shown = _without_flags(advise_text(profile.report, profile.facts, 0, PLAIN))
         text = bounded(shown, "ask for one loop with at=FILE:LINE")
-        return _noted(f"{text}\n\n{self._patch(gathered)}" if patch else text, profile.complete)
+        return _noted(f"{text}\n\n{self._patch(gathered)}" if patch else text, profile.cautions)
 
     def _patch(self, gathered: Gathered) -> str:
         """The diff, and what it leaves out; a sentence if there is none, or if the source is not there."""
@@ -213,7 +213,7 @@ class Tools:
         difference = compare(old.profile(common[0]), new.profile(common[0]))
         text = diff_text(difference, (before, after), max(factor, 1.0), limit, PLAIN)
         answer = bounded(_without_flags(text), "ask for fewer rows with limit, or a greater factor")
-        return _noted(answer, old.complete and new.complete)
+        return _noted(answer, dict.fromkeys(old.cautions + new.cautions))
 
     def tables(self, table: str = "") -> str:
         """The tables that queries may name, or the columns of one."""
@@ -252,12 +252,12 @@ class Tools:
         finally:
             timer.cancel()
         more = "" if result.is_whole else f"There are more than {limit} rows: use LIMIT and OFFSET, or a greater limit."
-        return _noted(bounded(csv_text(result) + more, "ask for fewer rows or columns"), run.complete)
+        return _noted(bounded(csv_text(result) + more, "ask for fewer rows or columns"), run.cautions)
 
 
-def _noted(text: str, complete: bool) -> str:
-    """An answer, and what has to be known of a run that was cut off."""
-    return text if complete else f"{text}\n\nThe trace is cut off: this is from what it holds."
+def _noted(text: str, cautions: Iterable[str]) -> str:
+    """An answer, and what has to be known of the run."""
+    return "\n\n".join([text, *cautions])
 
 
 def _without_flags(text: str) -> str:

@@ -56,8 +56,8 @@ def command(
     with progress_line():
         gathered = gather_advice(trace, options, jobs)
     (profile,) = gathered.profiles
-    if not profile.complete:
-        click.echo("tracekit: the trace is cut off; this is the advice from what it holds.", err=True)
+    for caution in profile.cautions:
+        click.echo(f"tracekit: {caution}", err=True)
     if patch:
         _print_patch(gathered, folders)
         return

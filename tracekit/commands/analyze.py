@@ -264,7 +264,7 @@ def _gathered(
         said: list[str] = []
         say = said.append if explain else None
         profiles = api.analyze_all(traces[0], options, jobs, say, window, segments, memory=memory, as_tables=True)
-        said += _cautions("the trace", profiles[0].complete, profiles[0].accesses_inside)
+        said += _cautions("", profiles[0].cautions, profiles[0].accesses_inside)
         return _Gathered(profiles, said, False)
     if len(traces) > 1 and segments is not None and segments > 1:
         raise ShortUsageError("--segments cuts one trace; several are analysed beside one another as they are.")
@@ -280,7 +280,7 @@ def _gathered(
             profiles = analyze_in_segments(
                 traces[0], options, engine, jobs, lines.append if explain else None, segments, memory
             )
-            lines += _cautions("the trace", profiles[0].complete, profiles[0].accesses_inside)
+            lines += _cautions("", profiles[0].cautions, profiles[0].accesses_inside)
             return _Gathered(profiles, lines, False)
         if segments is not None:
             raise TracekitError(f"{by_one}: leave out --segments.")
@@ -290,20 +290,17 @@ def _gathered(
     for outcome in joined.outcomes:
         said += [f"{outcome.trace}: {line}" for line in outcome.explained]
         said += [f"{outcome.trace}: analysed by one worker: {by_one}."] if explain and by_one else []
-        said += _cautions(outcome.trace, outcome.complete, outcome.accesses_inside)
+        said += _cautions(outcome.trace, outcome.cautions, outcome.accesses_inside)
         if outcome.left_out:
             said.append(f"tracekit: {outcome.trace} is left out: {outcome.left_out}")
     return _Gathered(joined.profiles, said, any(outcome.left_out for outcome in joined.outcomes))
 
 
-def _cautions(trace: str, complete: bool, accesses_inside: int | None) -> list[str]:
-    """What a user has to know of a trace's profile."""
-    said = []
-    if not complete:
-        said.append(f"tracekit: {trace} is cut off; this is the profile of what it holds.")
+def _cautions(trace: str, cautions: Sequence[str], accesses_inside: int | None) -> list[str]:
+    """What a user has to know of a trace's profile; `trace`: its name, if there are several."""
+    said = [f"tracekit: {trace}: {caution}" if trace else f"tracekit: {caution}" for caution in cautions]
     if accesses_inside == 0:
-        where = "" if trace == "the trace" else f" of {trace}"
-        said.append(f"{options.NO_ACCESS}{where}.")
+        said.append(f"{options.NO_ACCESS}{f' of {trace}' if trace else ''}.")
     return said
 
 

@@ -117,9 +117,7 @@ def checked_settings(settings: Sequence[str]) -> Mapping[str, Mapping[str, str]]
 
 def remarks(run: Run) -> list[str]:
     """What there is to say of all that its modules have found, in sentences."""
-    found = []
-    if not run.complete:
-        found.append("the trace is cut off; this is what it holds.")
+    found = list(run.cautions)
     if run.is_window_empty:
         found.append(f"{options.NO_ACCESS.removeprefix('tracekit: ')}.")
     return found

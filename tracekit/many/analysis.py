@@ -46,7 +46,8 @@ class Outcome:
     hash: str = ""
     build: Sequence[str] = ()
     """Digests of the images, which tell builds apart; none before the analysis has begun."""
-    complete: bool = True
+    cautions: Sequence[str] = ()
+    """What a reader has to know of the trace."""
     accesses_inside: int | None = None
     """Loads and stores inside the window; None without one."""
     explained: Sequence[str] = ()

@@ -12,6 +12,8 @@ from typing import Any
 from tracekit import api
 from tracekit.analysis.modules import modules_of
 from tracekit.analysis.presets import expanded
+from tracekit.analysis.segmented import ReplayedSegments
+from tracekit.counted import counted
 from tracekit.formats import remote
 from tracekit.formats.reader import TraceReader
 from tracekit.many.cluster import PROCESSES, Cluster, address_of
@@ -46,7 +48,7 @@ def analyze_in_segments(
 
         def elsewhere(
             trace: TraceReader, program: Program, runners: Mapping[str, Runner], settled: Mapping[str, Any]
-        ) -> int:
+        ) -> ReplayedSegments:
             working = segment_runners(runners)
             wanted = [name for name, shown in zip(settled, runners) if shown in working]
             task = {
@@ -54,7 +56,9 @@ def analyze_in_segments(
                 "options": {name: dataclasses.asdict(settled[name]) for name in wanted},
             }
             cuts = cuts_for(trace_totals(trace, program)["accesses"], workers.count, segments)
-            return DistributedAnalysis(trace, program, working, task, memory).run(workers, cuts)
+            analysis = DistributedAnalysis(trace, program, working, task, memory)
+            parts = analysis.run(workers, cuts)
+            return ReplayedSegments([f"analysed in {counted(parts, 'segment')}"], analysis.rules_broken)
 
         return api.analyze_all(path, options, 1, explain, elsewhere=elsewhere, as_tables=True)
 

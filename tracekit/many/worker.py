@@ -65,7 +65,7 @@ def _analyzed(task: Mapping[str, Any], out: TextIO) -> dict[str, Any]:
     profiles = api.analyze_all(task["trace"], options, task["threads"], say, task["window"])
     files.save(task["output"], profiles)
     return {
-        "complete": profiles[0].complete,
+        "cautions": profiles[0].cautions,
         "accesses_inside": profiles[0].accesses_inside,
         "explained": explained,
     }

@@ -5,6 +5,7 @@ A file is JSON: one profile as an object, several as a list. Beside what ``analy
 * ``format``: the version of this layout; a reader refuses a newer one,
 * ``build``: the hashes of the units of each image of the program, which tell builds apart,
 * ``complete``: false if the trace was cut off,
+* ``rules_broken``: true if records of the trace broke rules of replay; else it is left out,
 * ``facts``: numbers that only the text shows,
 * ``images``: the image tables as the trace has them (frames of SPEC.md, "IMAG", in base64), for modules that need them,
 * ``shared``: values that rows have in common, for which a number stands in them (tracekit.profiles.shared),
@@ -133,6 +134,7 @@ def _object(profile: Profile) -> dict[str, Any]:
     more = {
         "build": [list(image) for image in profile.build],
         "complete": profile.complete,
+        **({"rules_broken": True} if profile.rules_broken else {}),
         "facts": dict(profile.facts),
         **({"images": list(profile.images)} if profile.images else {}),
     }
@@ -252,4 +254,5 @@ def _profile(path: str | Path, content: Any) -> Profile:
         build=build,
         images=tuple(content.get("images", [])),
         evidence=content.get("evidence"),
+        rules_broken=bool(content.get("rules_broken")),
     )

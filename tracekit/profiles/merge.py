@@ -80,6 +80,7 @@ def merge(named: Mapping[str, Profile]) -> Profile:
         build=first.build,
         images=images,
         evidence=joined.get("evidence"),
+        rules_broken=any(profile.rules_broken for profile in profiles),
     )
 
 

@@ -11,6 +11,12 @@ from typing import Any
 from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
 
+CUT_OFF = "The trace is cut off: this is of what it holds."
+RULES_BROKEN = (
+    "Records of the trace break rules of replay, as where a program switches stacks by itself: what follows from calls "
+    "and loops may be wrong (`tracekit check` names the rules)."
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
@@ -30,6 +36,8 @@ class Profile:
     """The program's image tables, if merging profiles needs them (formats.kept_images)."""
     evidence: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
     """The module's merge state: what merging profiles needs beside the result (tracekit.module.Analysis.merge)."""
+    rules_broken: bool = False
+    """Whether records of the trace broke rules of replay: what follows from calls and loops may be wrong."""
 
     def __repr__(self) -> str:
         tables = [
@@ -40,6 +48,11 @@ class Profile:
         inside = "".join(f", {part} {value}" for part, value in window.items())
         cut = "" if self.complete else ", of a trace that is cut off"
         return f"<profile {self.report['module']}{inside}{cut}; {', '.join(tables)}>"
+
+    @property
+    def cautions(self) -> list[str]:
+        """Sentences that a reader has to know of the trace."""
+        return [*([] if self.complete else [CUT_OFF]), *([RULES_BROKEN] if self.rules_broken else [])]
 
     @property
     def module(self) -> str:

@@ -52,9 +52,9 @@ class Run:
         return list(self._profiles)
 
     @property
-    def complete(self) -> bool:
-        """False if a trace that was analysed is cut off."""
-        return all(profile.complete for profile in self._profiles.values())
+    def cautions(self) -> list[str]:
+        """Sentences that a reader has to know of the trace, as far as it was analysed."""
+        return list(dict.fromkeys(caution for profile in self._profiles.values() for caution in profile.cautions))
 
     @property
     def is_window_empty(self) -> bool:

@@ -140,6 +140,11 @@ class Replay:
         """Every rule that the records broke so far, stream by stream."""
         return [violation for stream in self.streams for violation in stream.violations()]
 
+    @property
+    def breaks_rules(self) -> bool:
+        """Whether the records broke one so far."""
+        return any(stream.breaks_rules for stream in self.streams)
+
     # -- the order of streams ----------------------------------------------------------------------
 
     def _batches(self) -> Iterator[Batch]:

@@ -116,6 +116,11 @@ class StreamReplay:
         """The ticket of that event."""
         return min(int(self.words[self.cursor[layouts.WORD]]), 1 << 62)
 
+    @property
+    def breaks_rules(self) -> bool:
+        """Whether its records broke a rule."""
+        return bool(self.state.violations[:, 0].any())
+
     def violations(self) -> list[Violation]:
         """What its records broke so far."""
         return [

@@ -130,6 +130,11 @@ class SegmentedAnalysis:
             runner.finish(self.segments[name].reduce)
         return len(self._segment_progress)
 
+    @property
+    def rules_broken(self) -> bool:
+        """Whether records of the trace broke rules of replay."""
+        return any(each.rules_broken for each in self._segment_progress)
+
     def explained(self) -> list[str]:
         """A line for the pass ahead and each segment that was replayed by compiled paths, or was to be."""
         lines = [(f"segment {number}", each.explained) for number, each in enumerate(self._segment_progress, 1)]
@@ -238,6 +243,7 @@ class SegmentedAnalysis:
                             runner.feed(batch, 0)
                         own.records = replay.position() - begun
                         own.look(replay)
+                own.rules_broken = replay.breaks_rules
                 if replay.compiled is not None:
                     own.explained = replay.compiled.explained(replay.position() - begun)
                 return runners

@@ -79,6 +79,8 @@ class DistributedAnalysis:
         self._handed_out: dict[int, Mapping[str, Any]] = {}  # tasks that are not done yet
         self._began: list[dict[str, Mapping[int, Stream]]] = []  # by segment and module: the levels of its streams
         self._joined = 0
+        self.rules_broken = False
+        """Whether records of the trace broke rules of replay, once all is over."""
 
     def run(self, workers: Workers, cuts: Sequence[int]) -> int:
         """Analyse the trace in segments that begin where so many accesses are over; returns how many there are.
@@ -176,8 +178,9 @@ class DistributedAnalysis:
         file = _output(folder, self._joined)
         found = left(file.read_bytes())
         file.unlink()
+        self.rules_broken |= found.rules_broken
         for name, runner in self.runners.items():
-            one = found[name]
+            one = found.of_module[name]
             self.segments[name].add(one.state, self._began[self._joined].get(name, {}), one.levels)
             if one.contexts is not None:
                 runner.worker.contexts, runner.worker.levels = one.contexts, dict(one.levels)

@@ -16,6 +16,8 @@ class SegmentProgress:
         """Replayed so far in the segment; any thread may look."""
         self.explained = ""
         """How it was replayed, once it is over."""
+        self.rules_broken = False
+        """Whether records as far as its end broke rules of replay, once it is over."""
         self._changed = threading.Condition()
         self._asked: Snapshot | None = None
         self._answer = False

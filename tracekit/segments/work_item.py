@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from tracekit import progress
 from tracekit.containers.serialization import deserialized, serialized
@@ -66,6 +66,14 @@ class Left:
     translation: Translation | None = None
 
 
+class Finished(NamedTuple):
+    """What a segment leaves behind."""
+
+    rules_broken: bool
+    """Whether records as far as its end broke rules of replay."""
+    of_module: Mapping[str, Left]
+
+
 def analysed(trace: TraceReader, program: Program, modules: Mapping[str, Analysis], item: WorkItem) -> bytes:
     """Analyse a segment by modules that all have :meth:`Analysis.segments`; :func:`left` reads what is returned."""
     runners = segment_runners({name: runner(module, name, 1) for name, module in modules.items()})
@@ -85,23 +93,20 @@ def analysed(trace: TraceReader, program: Program, modules: Mapping[str, Analysi
                 each.feed(batch, 0)
     workers = {name: each.worker for name, each in runners.items()}
     is_last = item.stop is None
-    return serialized(
-        {
-            name: Left(
-                worker.state,
-                worker.contexts if is_last else None,
-                trimmed(worker.contexts, worker.levels),
-                worker.translation if is_last else None,
-            )
-            for name, worker in workers.items()
-        }
-    )
-
-
-def left(data: bytes) -> dict[str, Left]:
-    """What each module leaves, by name."""
-    found: dict[str, Left] = deserialized(data)
-    return {
-        name: Left(one.state, one.contexts, with_room_for_all(one.contexts, one.levels), one.translation)
-        for name, one in found.items()
+    leaving = {
+        name: Left(
+            worker.state,
+            worker.contexts if is_last else None,
+            trimmed(worker.contexts, worker.levels),
+            worker.translation if is_last else None,
+        )
+        for name, worker in workers.items()
     }
+    return serialized((replay.breaks_rules, leaving))
+
+
+def left(data: bytes) -> Finished:
+    """What :func:`analysed` wrote."""
+    rules_broken, leaving = deserialized(data)
+    levels = {name: with_room_for_all(one.contexts, one.levels) for name, one in leaving.items()}
+    return Finished(rules_broken, {name: replace(one, levels=levels[name]) for name, one in leaving.items()})

@@ -82,9 +82,7 @@ def choose(gathered: Gathered, sources: Sources, limits: Limits) -> Shown:
     """Choose what the page shows."""
     reports: dict[str, Json] = {profile.module: profile.report for profile in gathered.profiles}
     notes = Annotations(reports.values())
-    left_out: list[str] = []
-    if not all(profile.complete for profile in gathered.profiles):
-        left_out.append("The trace is cut off; this page is of what it holds.")
+    left_out = list(dict.fromkeys(caution for profile in gathered.profiles for caution in profile.cautions))
     names = file_names(notes.files, gathered.folders)
     loops: list[LoopRow] = []
     module = notes.loops_from
