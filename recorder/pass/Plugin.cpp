@@ -165,49 +165,20 @@ public:
     AllocaInst *Frame = prepare(F);
     DominatorTree DT(F);
     LoopInfo LI(DT);
-    if (!F.hasOptNone()) {
-      givePreheaders(DT, LI);
-      joinMerges(DT, LI);
-    }
-    if (!F.hasOptNone() && !O.AtMachine) {
-      AssumptionCache AC(F);
-      BasicAAResult Basic(M.getDataLayout(), F, TLI, AC, &DT);
-      AAResults AA(TLI);
-      AA.addAAResult(Basic);
-      AA.addAAResult(ByType);
-      loadAgain(LI, AA);
-    }
+    normalise(F, TLI, ByType, DT, LI);
     Classifier Classify(F, TLI, DT, O.Asked);
     SegmentedFunction S = segments(F, Frame, Classify, DT, LI, O.What == Record::Both);
     AssumptionCache AC(F);
     ScalarEvolution SE(F, const_cast<TargetLibraryInfo &>(TLI), AC, DT, LI);
-    std::vector<RunLoop> Runs;
-    if (O.What != Record::Blocks) {
-      deriveAddresses(S, DT, LI, SE, Out.GlobalRows, O.What == Record::Both);
-      if (!F.hasOptNone())
-        Runs = findRuns(S, LI, SE);
-    }
-    if (O.What == Record::Both)
-      addGroundTruth(S);
-    countWords(S);
+    std::vector<RunLoop> Runs = deriveWords(F, S, DT, LI, SE);
     bool HasTwin = O.Windows && Twin::isPossible(S);
     SmallVector<unsigned, 4> Doors;
     if (HasTwin)
       for (const LoopDoor &Of : loopDoors(S, DT, LI))
         Doors.push_back(S.OfBlock.lookup(Of.At).first);
     Regions Paths(S, std::move(Runs), O.What == Record::Blocks || F.hasOptNone(), O.What == Record::Both, Doors);
-    FunctionRows Rows = describe(S, Paths, U, Sources, Calls, TLI, InSource, Types);
     PostDominatorTree PDT(F);
-    FunctionShape Shape = {LI, DT, PDT, SE};
-    if (!LI.empty()) {
-      describeLoops(S, Rows, Shape, InSource, U, Sources);
-      describeDependences(S, Rows, LI, PDT, U);
-    } else {
-      noLoops(Rows);
-    }
-    describeUpdates(S, Rows, Shape, U); // functions that loops call have them, too
-    describeTerms(S, Rows, U);
-    describeUses(S, Rows, LI, U);
+    FunctionRows Rows = describeFunction(S, Paths, {LI, DT, PDT, SE}, TLI);
     Resumes Keep;
     if (O.Windows)
       Keep = describeResumes(S, Paths, Rows, LI, U);
@@ -220,19 +191,72 @@ public:
       Other->split(Paths);
       Keep.Armed = Out.addArmed(F);
     }
-    if (O.Windows) {
-      SmallVector<uint32_t, 8> Numbers;
-      for (const BasicBlock *Header : Keep.Counted)
-        Numbers.push_back(Keep.LoopOf.lookup(Header));
-      Keep.Layout =
-          Out.addLayout(F, Ids, {Keep.Registers, uint32_t(Numbers.size()), Keep.Objects, 0}, Numbers, Keep.Armed);
-    }
+    if (O.Windows)
+      addLayout(F, Ids, Keep);
     emit(S, Paths, R, Ids, O.Windows ? &Keep : nullptr, Other ? &*Other : nullptr);
   }
 
   void finish() { Out.finish(); }
 
 private:
+  /// Gives loops preheaders, merges one block each, and loads again what clang has kept in registers, where it
+  /// optimises.
+  void normalise(Function &F, const TargetLibraryInfo &TLI, TypeBasedAAResult &ByType, DominatorTree &DT,
+                 LoopInfo &LI) {
+    if (F.hasOptNone())
+      return;
+    givePreheaders(DT, LI);
+    joinMerges(DT, LI);
+    if (O.AtMachine)
+      return;
+    AssumptionCache AC(F);
+    BasicAAResult Basic(M.getDataLayout(), F, TLI, AC, &DT);
+    AAResults AA(TLI);
+    AA.addAAResult(Basic);
+    AA.addAAResult(ByType);
+    loadAgain(LI, AA);
+  }
+
+  /// Decides which addresses are words of the record and which follow from others; returns the loops that are runs.
+  std::vector<RunLoop> deriveWords(Function &F, SegmentedFunction &S, DominatorTree &DT, LoopInfo &LI,
+                                   ScalarEvolution &SE) {
+    std::vector<RunLoop> Runs;
+    if (O.What != Record::Blocks) {
+      deriveAddresses(S, DT, LI, SE, Out.GlobalRows, O.What == Record::Both);
+      if (!F.hasOptNone())
+        Runs = findRuns(S, LI, SE);
+    }
+    if (O.What == Record::Both)
+      addGroundTruth(S);
+    countWords(S);
+    return Runs;
+  }
+
+  /// Puts what an analysis has to know of the function into the unit.
+  FunctionRows describeFunction(SegmentedFunction &S, Regions &Paths, const FunctionShape &Shape,
+                                const TargetLibraryInfo &TLI) {
+    FunctionRows Rows = describe(S, Paths, U, Sources, Calls, TLI, InSource, Types);
+    if (!Shape.LI.empty()) {
+      describeLoops(S, Rows, Shape, InSource, U, Sources);
+      describeDependences(S, Rows, Shape.LI, Shape.PDT, U);
+    } else {
+      noLoops(Rows);
+    }
+    describeUpdates(S, Rows, Shape, U); // functions that loops call have them, too
+    describeTerms(S, Rows, U);
+    describeUses(S, Rows, Shape.LI, U);
+    return Rows;
+  }
+
+  /// Adds the table by which a window opens in the middle of an activation.
+  void addLayout(Function &F, GlobalVariable *Ids, Resumes &Keep) {
+    SmallVector<uint32_t, 8> Numbers;
+    for (const BasicBlock *Header : Keep.Counted)
+      Numbers.push_back(Keep.LoopOf.lookup(Header));
+    Keep.Layout =
+        Out.addLayout(F, Ids, {Keep.Registers, uint32_t(Numbers.size()), Keep.Objects, 0}, Numbers, Keep.Armed);
+  }
+
   void describeOptions() {
     const Extras &Asked = O.Asked;
     if (Asked.Pointers)
