@@ -13,10 +13,14 @@ struct tk_openmp tk_openmp;
 __thread int tk_openmp_tool;
 __thread const void *tk_given_back;
 
+enum { TURNS = 1 << 20 }; /* so often a thread looks for the lock: 0.3 s and more */
+
 static int lock_word;
+__thread int tk_has_lock;
 
 void tk_lock(void)
 {
+    tk_has_lock = 1;
     while (__atomic_exchange_n(&lock_word, 1, __ATOMIC_ACQUIRE))
         sched_yield();
 }
@@ -24,20 +28,29 @@ void tk_lock(void)
 void tk_unlock(void)
 {
     __atomic_store_n(&lock_word, 0, __ATOMIC_SEQ_CST);
+    tk_has_lock = 0;
     if (TK_UNLIKELY(__atomic_load_n(&tk_windows.unheard, __ATOMIC_SEQ_CST)))
         tk_tell_threads();
 }
 
-/* Where a signal handler may have interrupted who holds it. */
-int tk_try_lock(void)
+/* Where a signal handler may have interrupted who holds it: not if this very thread does, or another one that does not
+ * go on. */
+int tk_lock_of_others(void)
 {
-    return !__atomic_exchange_n(&lock_word, 1, __ATOMIC_SEQ_CST);
+    for (int turn = 0; turn < TURNS && !tk_has_lock; turn++) {
+        tk_has_lock = 1;
+        if (!__atomic_exchange_n(&lock_word, 1, __ATOMIC_SEQ_CST))
+            return 1;
+        tk_has_lock = 0;
+        sched_yield();
+    }
+    return 0;
 }
 
-/* Until whoever holds it has let go, or for a while: a signal handler may have interrupted who does. */
+/* Until another thread that holds it has let go. */
 void tk_await_lock(void)
 {
-    for (int turn = 0; turn < 1000 && __atomic_load_n(&lock_word, __ATOMIC_SEQ_CST); turn++)
+    for (int turn = 0; turn < TURNS && !tk_has_lock && __atomic_load_n(&lock_word, __ATOMIC_SEQ_CST); turn++)
         sched_yield();
 }
 

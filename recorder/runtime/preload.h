@@ -131,8 +131,10 @@ void *tk_own_pages(uint64_t bytes);
 
 /* preload.c */
 void *tk_find_real(void **slot, const char *name);
+/* The thread has the lock, or is about to take it. */
+extern __thread int tk_has_lock __attribute__((tls_model("initial-exec")));
 void tk_lock(void);
-int tk_try_lock(void);
+int tk_lock_of_others(void);
 void tk_await_lock(void);
 void tk_unlock(void);
 

@@ -73,7 +73,8 @@ struct clock_memory {
 static struct clock_memory new_memory(void)
 {
     uintptr_t own = thread_pointer(), low = own, high = own;
-    const uintptr_t used[] = {(uintptr_t)&errno, (uintptr_t)&tk_current, (uintptr_t)&__tk_state};
+    const uintptr_t used[] = {(uintptr_t)&errno, (uintptr_t)&tk_current, (uintptr_t)&__tk_state,
+                              (uintptr_t)&tk_has_lock};
     for (size_t index = 0; index < sizeof used / sizeof *used; index++) {
         low = used[index] < low ? used[index] : low;
         high = used[index] > high ? used[index] : high;

@@ -54,12 +54,13 @@ static void change_window(void)
     __atomic_store_n(&tk_windows.current, next, __ATOMIC_SEQ_CST);
 }
 
-/* The lock of the list of threads may be held, by this very thread if a signal interrupted it: then who holds it does
- * this when it lets go. */
+/* This very thread may hold the lock of the list of threads, if a signal interrupted it: then it does this when it lets
+ * go. Another one that holds it, as to go over into a window, is waited for: what the program does until then would not
+ * be recorded as the change asks. */
 void tk_tell_threads(void)
 {
     __atomic_store_n(&tk_windows.unheard, 1, __ATOMIC_SEQ_CST);
-    if (!tk_try_lock())
+    if (!tk_lock_of_others())
         return;
     __atomic_store_n(&tk_windows.unheard, 0, __ATOMIC_SEQ_CST);
     if (tk_windows.differ)
@@ -181,9 +182,9 @@ int tk_follow_window(void)
         return 0;
     if (!tk_windows.differ)
         return follow(thread);
-    if (!tk_try_lock()) { /* who holds it, maybe this thread, makes all come here again when it lets go */
+    if (!tk_lock_of_others()) { /* who holds it, maybe this thread, makes all come here again when it lets go */
         __atomic_store_n(&tk_windows.unheard, 1, __ATOMIC_SEQ_CST);
-        if (!tk_try_lock())
+        if (!tk_lock_of_others())
             return 0;
     }
     tk_mute_anew(thread); /* what is open and what is recorded in it stay as they are meanwhile */

@@ -13,7 +13,7 @@ import pytest
 
 from tests.naive.reader import read as naive_read
 from tests.programs.running import replayed
-from tests.recorder.recording import record
+from tests.recorder.recording import build, record
 from tests.recorder.window_programs import filtered
 from tests.recorder.window_traces import good, info
 from tracekit.formats.errors import TracekitError
@@ -127,6 +127,38 @@ def test_each_window_has_what_it_wants(tmp_path: Path, app: Path, windows: list[
     trace = recorded(tmp_path, app, windows)
     found = accesses_of(trace, lambda stream, stacks: tuple(stacks[stream]))
     assert found == expected_of(app.parent / "whole.zst", windows)
+
+
+AT_ONCE = r"""
+#include <pthread.h>
+enum { ROUNDS = 200 };
+long a[64], b[64];
+__attribute__((noinline)) void leaf(void) { a[1]++; }
+__attribute__((noinline)) void middle(void) { leaf(); }
+__attribute__((noinline)) void other(void) { b[1]++; }
+static void *begin(void *x) { other(); return x; }
+int main(void)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        pthread_t thread;
+        pthread_create(&thread, 0, begin, 0);
+        middle();
+        pthread_join(thread, 0);
+    }
+}
+"""
+"""A thread opens a window while another one opens or closes its own, or ends."""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_windows_that_open_at_once_lose_nothing(tmp_path: Path, level: str) -> None:
+    app = build(tmp_path, AT_ONCE, level, "-g", "-pthread", "--windows")
+    trace = recorded(tmp_path, app, [Window("middle", ("leaf",), False), Window("other", ("other",), False)])
+    found = accesses_of(trace, lambda stream, stacks: tuple(stacks[stream]))
+    by_function = Counter[str]()
+    for (_, stack, _), count in found.items():
+        by_function[stack[-1]] += count
+    assert by_function == {"leaf": 400, "other": 400}
 
 
 def test_what_is_left_out_says_in_which_windows(tmp_path: Path, app: Path) -> None:
