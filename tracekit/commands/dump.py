@@ -43,7 +43,7 @@ def command(
     start: str | None,
     stop: str | None,
     limit: int | None,
-    output: str | None,
+    output: str,
 ) -> None:
     """Print the events of TRACE, one a line."""
     from tracekit.replay.trace import Trace
@@ -69,11 +69,11 @@ def _shown_beside(file: TextIO) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _written(output: str | None) -> Iterator[TextIO]:
+def _written(output: str) -> Iterator[TextIO]:
     """The file to write to, which is there whole or not at all. Raises TracekitError if it cannot be written."""
     from tracekit.profiles.files import written_whole
 
-    if output is None:
+    if output == "-":
         yield sys.stdout
         return
     with written_whole(output, "the events") as file:

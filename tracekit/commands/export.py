@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -48,7 +48,7 @@ PROFILE_FORMATS = ("callgrind", "speedscope", "pprof", "sarif", "memprof", "dot"
 def command(
     form: str,
     trace: str,
-    output: str | None,
+    output: str,
     function: str | None,
     loop: str | None,
     thread: int | None,
@@ -104,7 +104,7 @@ def command(
     _export_accesses(form, trace, output, window, bubbles or 0)
 
 
-def _export_profile(form: str, path: str, module: str | None, table: str, output: str | None) -> None:
+def _export_profile(form: str, path: str, module: str | None, table: str, output: str) -> None:
     from tracekit.profiles import files
     from tracekit.render import export
 
@@ -120,11 +120,12 @@ def _export_profile(form: str, path: str, module: str | None, table: str, output
         if module is not None and module not in found:
             raise TracekitError(f"{path} has no profile of {module}; it has: {', '.join(found)}.")
         report = found[module or next(iter(fitting or found))].report
-        _write([chosen.write(report, table)], output, "the profile")
+        files.write_bytes_whole(output, [chosen.write(report, table)], "the profile")
 
 
-def _export_accesses(form: str, trace: str, output: str | None, window: dict[str, Any] | None, bubbles: int) -> None:
+def _export_accesses(form: str, trace: str, output: str, window: dict[str, Any] | None, bubbles: int) -> None:
     from tracekit.formats import export
+    from tracekit.profiles.files import write_bytes_whole
     from tracekit.replay.trace import Trace
 
     _refuse_terminal(form, output, form != ARCHIVE and export.FORMATS[form].is_text)
@@ -137,12 +138,11 @@ def _export_accesses(form: str, trace: str, output: str | None, window: dict[str
             is_shared = len(opened.reader.streams()) > 1 and "thread" not in (window or {})
             _write_archive(batches, known, opened.metadata, is_shared, output)
         else:
-            _write(export.exported(batches, export.FORMATS[form], known, bubbles), output, "the accesses")
+            parts = export.exported(batches, export.FORMATS[form], known, bubbles)
+            write_bytes_whole(output, parts, "the accesses")
 
 
-def _write_archive(
-    batches: Iterable[Any], known: Any, metadata: dict[str, Any], is_shared: bool, output: str | None
-) -> None:
+def _write_archive(batches: Iterable[Any], known: Any, metadata: dict[str, Any], is_shared: bool, output: str) -> None:
     """Write drmemtrace's archive. known: an imported trace's program counters. is_shared: several threads are in it."""
     from tracekit.formats import drmemtrace as records
     from tracekit.formats.export import champsim, counters, drmemtrace
@@ -155,7 +155,7 @@ def _write_archive(
         file_type |= int(other) & records.ARCHITECTURES
     threads = dict(enumerate(imported.get("threads", ())))
 
-    def write(file: BinaryIO) -> None:
+    with written_whole(output, "the accesses") as file:
         drmemtrace.write(
             batches,
             file,
@@ -165,21 +165,14 @@ def _write_archive(
             lambda stream: int(threads.get(stream, 1 + stream)),
         )
 
-    if output is None:
-        write(sys.stdout.buffer)
-        sys.stdout.buffer.flush()
-    else:
-        with written_whole(output, "the accesses") as file:
-            write(file)
 
-
-def _export_table(form: str, table: str, trace: str, output: str | None, window: dict[str, Any] | None) -> None:
+def _export_table(form: str, table: str, trace: str, output: str, window: dict[str, Any] | None) -> None:
     """Write a table of the trace, into a file whole or not at all."""
     from tracekit import extras
 
     if table not in TABLES:
         raise click.UsageError(f"the tables of a trace are {', '.join(TABLES)}; {table!r} is none.")
-    if output is None:
+    if output == "-":
         raise click.UsageError(f"{form} is written to a file: -o FILE.")
     if table in ("instructions", "objects") and window:
         raise click.UsageError(f"The table of {table} is that of the whole run: there is no window on it.")
@@ -237,23 +230,11 @@ def _names_of_globals(program: Any) -> list[str]:
     return [program.text(int(row["source_name"]) or int(row["name"])) for row in program.globals]
 
 
-def _refuse_terminal(form: str, output: str | None, is_text: bool) -> None:
-    if output is None and not is_text and sys.stdout.isatty():
+def _refuse_terminal(form: str, output: str, is_text: bool) -> None:
+    if output == "-" and not is_text and sys.stdout.isatty():
         raise click.UsageError(f"{form} is binary: write it to a file, -o FILE.")
 
 
 def _say_if_cut(opened: Trace) -> None:
     if not opened.complete:
         click.echo("tracekit: the trace is cut off; this is what it holds.", err=True)
-
-
-def _write(parts: Iterable[bytes | memoryview], output: str | None, what: str) -> None:
-    """Write all parts, into a file whole or not at all."""
-    from tracekit.profiles.files import write_bytes_whole
-
-    if output is not None:
-        write_bytes_whole(output, parts, what)
-        return
-    for part in parts:
-        sys.stdout.buffer.write(part)
-    sys.stdout.buffer.flush()

@@ -39,10 +39,10 @@ def source_folders(text: str = "Look for source files below DIR, too; may be giv
     return click.option("--source", "folders", multiple=True, metavar="DIR", type=folder, help=text)
 
 
-def _file_or_none(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
+def _file_or_dash(ctx: click.Context, param: click.Parameter, path: str) -> str:
     from tracekit.profiles.files import STANDARD_OUTPUT
 
-    return None if path in STANDARD_OUTPUT else path
+    return "-" if path in STANDARD_OUTPUT else path
 
 
 output: _Decorator = click.option(
@@ -50,10 +50,11 @@ output: _Decorator = click.option(
     "--output",
     type=click.Path(allow_dash=True),
     metavar="FILE",
-    callback=_file_or_none,
+    default="-",
+    callback=_file_or_dash,
     help="Write to FILE instead of standard output.",
 )
-"""The option --output FILE of commands that print; they get it as their parameter `output`, None: standard output."""
+"""The option --output FILE of commands that print; they get it as their parameter `output`, "-": standard output."""
 
 
 def require_file(ctx: click.Context, param: click.Parameter, path: str) -> str:

@@ -81,11 +81,12 @@ def written_whole(path: str | Path, what: str) -> Iterator[BinaryIO]:
 
     What is no regular file (a pipe, a device) is written as it is, and so is STANDARD_OUTPUT, which may be the middle
     of a file. Raises TracekitError if that cannot be done, and if something else than a trace is to be written over
-    one: a trace cannot be had again by analysing it.
+    one: a trace cannot be had again by analysing it. What standard output raises stays as it is.
     """
     if str(path) in STANDARD_OUTPUT:
-        with _standard_output(what) as file:
-            yield file
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
         return
     target = Path(path)
     if what != TRACE and target.is_file() and is_trace(target):
@@ -110,18 +111,6 @@ def written_whole(path: str | Path, what: str) -> Iterator[BinaryIO]:
         raise
     except OSError as error:
         raise TracekitError(f"Cannot write {what} to {path}: {error.strerror}.") from None
-
-
-@contextmanager
-def _standard_output(what: str) -> Iterator[BinaryIO]:
-    try:
-        sys.stdout.flush()
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise TracekitError(f"Cannot write {what} to standard output: {error.strerror}.") from None
 
 
 def _umask() -> int:
