@@ -29,7 +29,7 @@ MAX_PAYLOAD = 256 << 20
 SKIPPABLE_MAGIC = 0x184D2A50
 SEEK_TABLE_MAGIC = 0x184D2A5E
 ZSTD_MAGIC = 0xFD2FB528
-"""How compressed data begins that is no trace."""
+"""How a frame of zstd with data begins; a trace begins with a skippable one."""
 SEEK_TABLE_FOOTER = 0x8F92EAB1
 
 HEADER = struct.Struct("<II4sIIIQQII")
@@ -219,7 +219,7 @@ def raw_zstd_frame(payload: bytes) -> bytes:
         raise ValueError(f"{len(payload)} bytes do not fit the one-byte content size")
     single_segment = 0x20
     last_raw_block = (len(payload) << 3 | 1).to_bytes(3, "little")
-    return struct.pack("<IBB", 0xFD2FB528, single_segment, len(payload)) + last_raw_block + payload
+    return struct.pack("<IBB", ZSTD_MAGIC, single_segment, len(payload)) + last_raw_block + payload
 
 
 def head_payload(version: int, oldest_reader: int | None = None) -> bytes:
