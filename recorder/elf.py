@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import struct
 from pathlib import Path
 from typing import BinaryIO
@@ -25,6 +26,9 @@ PROBES = b"tk_probes"
 
 STATIC = b"tk_static"
 """That of a static program that was linked with the recorder's runtime."""
+
+_LISTED = re.compile(r"\s*(?:.* => )?(.+) \(0x[0-9a-f]+\)")
+"""A library in the dynamic linker's list. Its file has a relative name if it was found by one (LD_LIBRARY_PATH=lib)."""
 
 
 def is_elf(path: str) -> bool:
@@ -179,5 +183,5 @@ def libraries(path: str) -> list[str]:
         listing = subprocess.run([interpreter, "--list", path], capture_output=True, text=True, timeout=30).stdout
     except (OSError, struct.error, subprocess.SubprocessError):
         return []
-    words = [word for line in listing.splitlines() for word in line.split() if word.startswith("/")]
-    return [word for word in dict.fromkeys(words) if os.path.exists(Path(word))]
+    files = [match[1] for match in map(_LISTED.fullmatch, listing.splitlines()) if match]
+    return [file for file in dict.fromkeys(files) if "/" in file and os.path.exists(Path(file))]

@@ -158,6 +158,18 @@ def test_a_program_without_instrumented_code(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("trace*"))
 
 
+@pytest.mark.parametrize(("words", "found_by"), [("a/lib/libx.so", ""), ("-La/lib -lx", "a/lib"), ("-La/lib -lx", ".")])
+def test_an_instrumented_library_that_is_found_by_a_relative_name(tmp_path: Path, words: str, found_by: str) -> None:
+    (tmp_path / "a/lib").mkdir(parents=True)
+    library = build(tmp_path, "int x[9]; int f(int n) { return x[n] = n; }", "-shared", "-fPIC", name="a/lib/libx.so")
+    (tmp_path / "libx.so").symlink_to(library)
+    (tmp_path / "main.c").write_text("int f(int); int main(void) { return f(7); }")
+    subprocess.run(["cc", "main.c", *words.split(), "-o", "app"], cwd=tmp_path, check=True)
+    run = record(tmp_path, "./app", environment={"LD_LIBRARY_PATH": found_by})
+    assert run.returncode == 7, run.stderr
+    assert "f" in {found.name for found in read(tmp_path / "trace.zst")}
+
+
 def test_a_static_program_is_refused_with_the_reason(tmp_path: Path) -> None:
     source = "int x[9]; int main(int n, char **v) { return x[n & 7] + !v; }"
     build(tmp_path, source, "-c", name="app.o")
