@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tracekit.render.dependence import unseen_lines
 from tracekit.render.folding import HANGING, NARROWEST, fold, fold_lines, narrowed
 from tracekit.render.registry import as_text
 from tracekit.render.text import Style, table
@@ -100,6 +102,16 @@ def test_a_table_fits_the_terminal(width: int) -> None:
     text = as_text(report, {}, 0, Style(False, width))
     assert max(map(len, text.splitlines())) <= width
     assert all(row["instruction"]["function"] in letters(text) for row in ROWS)
+
+
+@pytest.mark.parametrize("threads", [False, True])
+@pytest.mark.parametrize("width", [40, 80, 110, 200])
+def test_what_a_verdict_rests_on_is_one_paragraph_of_any_width(threads: bool, width: int) -> None:
+    lines = unseen_lines(threads, width=width)
+    assert max(map(len, lines)) <= width
+    within = [(line, after) for line, after in pairwise(lines) if not line.endswith("parallelise.")]
+    assert all(len(line) + 1 + len(after.split()[0]) > min(width, 110) for line, after in within)
+    assert " ".join(lines) == " ".join(unseen_lines(threads))
 
 
 def test_cells_are_folded_in_their_columns() -> None:

@@ -292,7 +292,7 @@ def _summary(report: Json, style: Style) -> list[str]:
     if runs:
         lines.append(f"{counted(len(runs), 'run')} seen:")
         lines += [f"  {_run(run)}" for run in runs]
-    return lines + unseen_lines(with_threads(report), opening="")
+    return lines + unseen_lines(with_threads(report), opening="", width=style.width)
 
 
 def _run(run: Json) -> str:

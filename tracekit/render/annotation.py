@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tracekit.counted import counted
 from tracekit.profiles.annotation import Annotations, LineNote, shown_lines
 from tracekit.program.sources import plain_path
-from tracekit.render.dependence import UNSEEN, VERDICT_COLOUR
+from tracekit.render.dependence import VERDICT_COLOUR, unseen_lines
 from tracekit.render.places import file_names
 from tracekit.render.text import Style, table
 
@@ -86,7 +86,7 @@ def source_text(
     if not notes.has_accesses:
         lines.append(NO_ACCESSES)
     if notes.loops_from:
-        lines += ["", *LEGEND, *UNSEEN]
+        lines += ["", *LEGEND, *unseen_lines(threads=False, width=style.width)]
     else:
         lines.append("The profile has no verdicts of loops: analyze with -m camp, too.")
     return "\n".join(lines) + "\n"

@@ -28,16 +28,17 @@ CONTEXT_WIDTH = 100
 INLINED_SHOWN = 3
 
 
-def unseen_lines(threads: bool, opening: str = OPENING) -> list[str]:
-    """What a profile cannot tell; `threads`: dependences between threads are in it."""
+def unseen_lines(threads: bool, opening: str = OPENING, width: int = 0) -> list[str]:
+    """What a profile cannot tell; `threads`: dependences between threads are in it; `width`: the terminal's, or 0."""
     unseen = "other inputs, code that was not instrumented (what it reads and writes, what it returns)"
     if not threads:
         unseen += ", dependences between threads"
     text = f"{opening}Not seen: {unseen}. Test before you parallelise."
-    lines = wrap(text, UNSEEN_WIDTH, break_long_words=False, break_on_hyphens=False)
+    texts = [text]
     if threads:
-        lines.append("Dependences between threads change no verdict: it speaks of the iterations of one thread.")
-    return lines
+        texts.append("Dependences between threads change no verdict: it speaks of the iterations of one thread.")
+    widest = min(width or UNSEEN_WIDTH, UNSEEN_WIDTH)
+    return [line for text in texts for line in wrap(text, widest, break_long_words=False, break_on_hyphens=False)]
 
 
 def with_threads(report: Json) -> bool:
@@ -62,7 +63,7 @@ def dependence_text(report: Json, facts: Mapping[str, int], limit: int, style: S
     lines += [*_dependences(shown[1], report["options"], len(result["dependences"]), style), ""]
     if with_threads(report):
         lines += [*between_lines(shown[2], len(between), style), ""]
-    lines += [*_summary(report, style), "", *unseen_lines(with_threads(report))]
+    lines += [*_summary(report, style), "", *unseen_lines(with_threads(report), width=style.width)]
     return "\n".join(lines) + "\n"
 
 
