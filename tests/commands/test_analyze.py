@@ -146,6 +146,7 @@ def test_help_of_a_module_shows_its_options(capsys: pytest.CaptureFixture[str]) 
     [
         (["-m", "cramp"], "There is no module 'cramp'. Did you mean camp? The modules are: "),
         (["-m", "kamp"], "There is no module 'kamp'. Did you mean camp or lamp? The modules are: "),
+        (["-m", "./no/mine.py"], "There is no file ./no/mine.py, by which a module is named.\n"),
         (["-m", "camp", "--kinds", "rar"], "camp: kinds are raw, war and waw"),
         (["-m", "camp", "--carried-by", "7"], "camp: carried-by is a FILE:LINE"),
         (["-m", "camp", "--set", "camp.colour=red"], "camp: there is no option 'colour'"),

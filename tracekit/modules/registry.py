@@ -25,7 +25,9 @@ _OURS = "tracekit.analyzers."
 
 
 def unknown_text(name: str) -> str:
-    """What to say of a name that no module has: the one that was meant, it seems, and all there are."""
+    """What to say of a name, or a file, that no module has: which was meant, it seems, and all there are."""
+    if is_file(name):
+        return f"There is no file {name}, by which a module is named."
     from tracekit.near import nearest  # here, for only a mistake needs it
 
     close = nearest(name, names())
@@ -170,7 +172,8 @@ def _loaded(name: str, where: str, load: Callable[[], Any]) -> Any:
         return load()
     except Exception as error:  # whatever a third party's file does on import
         reason = str(error).rstrip(".") or type(error).__name__
-        raise TracekitError(f"Module {name!r} of {where} does not load: {reason}.") from error
+        what = repr(name) if name == where else f"{name!r} of {where}"
+        raise TracekitError(f"Module {what} does not load: {reason}.") from error
 
 
 def _module_of(name: str, loaded: Any) -> type[Analysis]:
