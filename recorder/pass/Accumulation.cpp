@@ -207,17 +207,15 @@ SmallVector<Value *, 2> Accumulation::homesOf(PHINode &Root) const {
   auto *Load = dyn_cast<LoadInst>(V);
   if (Load && Load->isSimple() && !L->contains(Load))
     Found.push_back(Load->getPointerOperand());
-  SmallVector<const Instruction *, 8> Behind; // the writes between there and the loop
-  for (unsigned K = 0; Entry && K < MostBlocksAhead; ++K, Entry = Entry->getSinglePredecessor())
-    for (Instruction &I : reverse(*Entry)) {
+  const Equality Anywhere(nullptr, In->DT);
+  const DomTreeNode *Above = Entry ? In->DT.getNode(Entry) : nullptr; // by other loops, if need be
+  for (unsigned K = 0; Above && K < MostBlocksAhead; ++K, Above = Above->getIDom())
+    for (Instruction &I : reverse(*Above->getBlock())) {
       auto *Store = dyn_cast<StoreInst>(&I);
       Value *Pointer =
           Store && Store->isSimple() && Store->getValueOperand() == V ? Store->getPointerOperand() : nullptr;
-      if (Pointer && isStoredInside(*Pointer) &&
-          none_of(Behind, [&](const Instruction *Later) { return Equality::mayChange(*Later, Pointer); }))
+      if (Pointer && isStoredInside(*Pointer) && Anywhere.isUntouched(Pointer, *Store, *Entry->getTerminator()))
         Found.push_back(Pointer);
-      if (I.mayWriteToMemory())
-        Behind.push_back(&I);
     }
   Found.push_back(nullptr);
   return Found;

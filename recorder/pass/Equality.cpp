@@ -41,8 +41,8 @@ bool Equality::isUntouched(const Value *Pointer, const Instruction &First, const
     return any_of(make_range(At, End), [&](const Instruction &I) { return mayChange(I, Pointer); });
   };
   if (From == To)
-    return !Touches(First.getIterator(), Then.getIterator());
-  if (Touches(First.getIterator(), From->end()) || Touches(To->begin(), Then.getIterator()))
+    return !Touches(std::next(First.getIterator()), Then.getIterator());
+  if (Touches(std::next(First.getIterator()), From->end()) || Touches(To->begin(), Then.getIterator()))
     return false;
   SmallPtrSet<const BasicBlock *, 16> Seen = {From};
   SmallVector<const BasicBlock *, 16> Open(predecessors(To));

@@ -31,8 +31,8 @@ public:
   /// registers where it does not see that they are one.
   static bool areTwins(const llvm::Value *A, const llvm::Value *B, PhiSums &Sums);
 
-  /// Whether, from `First` on to `Then` in the same iteration, nothing can have changed what is at `Pointer`, or any
-  /// memory if it is null.
+  /// Whether, behind `First` and as far as `Then` in the same iteration, nothing can have changed what is at `Pointer`,
+  /// or any memory if it is null.
   bool isUntouched(const llvm::Value *Pointer, const llvm::Instruction &First, const llvm::Instruction &Then) const;
 
   /// Whether an instruction may change what is at `Pointer`, or any memory if it is null.
