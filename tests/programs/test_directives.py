@@ -243,8 +243,14 @@ def test_a_sum_in_heap_memory_is_right_with_the_atomic_that_the_reason_asks_for(
 SUMS_IN_ONE_PLACE = """#include <stdio.h>
 #include <stdlib.h>
 enum { N = 40 };
+__attribute__((noinline)) static void add(double *total, const double *x)
+{
+    for (int i = 0; i < N; i++) // one place
+        *total += x[i];
+}
 int main(void)
 {
+    double sum = 0;
     double (*a)[N] = malloc(N * sizeof *a), (*b)[N] = calloc(N, sizeof *b), *x = calloc(N, sizeof *x);
     for (int i = 0; i < N; i++)
         for (int j = 0; j < N; j++) a[i][j] = i * j % 7;
@@ -258,7 +264,8 @@ int main(void)
     for (int i = 0; i < N; i++) // many
         for (int j = 0; j < N; j++)
             x[j] -= a[i][j];
-    printf("%g %g\\n", x[3], b[3][5]);
+    add(&sum, x);
+    printf("%g %g %g\\n", x[3], b[3][5], sum);
 }
 """
 

@@ -107,6 +107,49 @@ def test_counters_that_a_procedure_of_another_file_is_given(level: str, tmp_path
     assert found[outer + 1]["pragma"] == WHOLE, found[outer + 1]
 
 
+SUMS = """\
+program sums
+  integer, allocatable :: hits(:)
+  integer :: i, digit(3000)
+  real(8) :: total(3)
+  allocate(hits(16))
+  hits = 0
+  do i = 1, 3000
+    digit(i) = 1 + mod(i * 7919, 16)
+  end do
+  do i = 1, 3000 ! put `!$omp atomic` before the statement that updates it
+    hits(digit(i)) = hits(digit(i)) + 1
+  end do
+  call add(digit, total(2))
+  print *, hits(7), total(2)
+contains
+  subroutine add(digit, total)
+    integer, intent(in) :: digit(3000)
+    real(8), intent(out) :: total
+    integer :: i
+    total = 0
+    do i = 1, 3000 ! accumulate in a local variable, which a `reduction` clause can name
+      total = total + digit(i)
+    end do
+  end subroutine
+end program
+"""
+
+
+@needs.needs("flang")
+@pytest.mark.parametrize("level", LEVELS)
+def test_sums_that_no_clause_names(level: str, tmp_path: Path) -> None:
+    source = tmp_path / "sums.f90"
+    source.write_text(SUMS)
+    made = record(compiled(source, tmp_path / "sums", level))
+    rows = analyze(made.trace, "advise", jobs=1, top=0, min_share=0.0).result["loops"]
+    found = {row["loop"]["line"]: (row["openmp"] or {}).get("missing") or "" for row in rows}
+    expected = {number: line.split(" ! ")[1] for number, line in enumerate(SUMS.split("\n"), 1) if " ! " in line}
+    assert len(expected) == 2
+    for line, reason in expected.items():
+        assert reason in found[line], f"{line} {level}: {found[line]}"
+
+
 @needs.needs("flang")
 @needs.needs("libomp")
 @pytest.mark.parametrize("level", LEVELS)

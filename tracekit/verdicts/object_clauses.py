@@ -11,6 +11,7 @@ from tracekit.contexts.nodes import ContextKind
 from tracekit.counted import counted
 from tracekit.dependence.profile import DependenceKind
 from tracekit.formats.events import NONE
+from tracekit.formats.fortran_sources import is_fortran
 from tracekit.formats.image import OpKind, VariableFlag
 from tracekit.objects.kinds import ObjectKind
 from tracekit.verdicts.clauses import LOCAL, Clauses, NoDirective
@@ -34,9 +35,16 @@ MOST_PLACES = 3
 ATOMIC = ("+", "*", "&", "|", "^")
 """Operators of updates that `omp atomic` takes in C and C++, in every version."""
 
+ATOMIC_DIRECTIVE = {False: "#pragma omp atomic", True: "!$omp atomic"}
+"""By whether the language is Fortran."""
 
 NAMED = (*ATOMIC, "&&", "||", "min", "max")
 """Operators of reductions that a clause has."""
+
+
+def _is_a_block(name: str) -> bool:
+    """Has the optimiser made a global variable of what the source allocates, because it does so once?"""
+    return name.endswith(".body")
 
 
 class ObjectClauses:
@@ -53,9 +61,10 @@ class ObjectClauses:
         """A reduction of, or private copies of, an object of memory."""
         kind = ObjectKind(int(self.profile.objects["kind"][step.object])) if step.object != NONE else ObjectKind.UNKNOWN
         shown = self.names.object(step.object)
-        if kind not in (ObjectKind.GLOBAL, ObjectKind.STACK):
+        is_heap = kind == ObjectKind.HEAP or (kind == ObjectKind.GLOBAL and _is_a_block(shown["name"]))
+        if is_heap or kind not in (ObjectKind.GLOBAL, ObjectKind.STACK):
             what = f"{self._result(step)} in" if step.kind == "reduction" else "a private copy of"
-            memory = "heap memory" if kind == ObjectKind.HEAP else "such memory"
+            memory = "heap memory" if is_heap else "such memory"
             raise NoDirective(f"no clause makes {what} {memory}; {self._by_hand(node, step)}")
         if kind == ObjectKind.STACK and self.uses.is_of_an_inlined_call(loop, step.object):
             return  # an iteration has its own
@@ -66,14 +75,17 @@ class ObjectClauses:
         if kind == ObjectKind.STACK and step.kind != "reduction" and self._is_counter(loop, shown):
             return  # private anyway
         self._check_users_known(loop, node)
-        if not name:
+        if not name or (kind == ObjectKind.GLOBAL and "." in name):  # a part of a variable, say: no source has such names
             raise NoDirective("memory that it uses has no name: the compiler made it, or it was built without -g")
         if kind == ObjectKind.STACK and (
             self.uses.is_of_a_call_inside(node, step.object) or self._is_declared_inside(loop, shown["site"])
         ):
             return  # private already, whoever uses it
         if kind == ObjectKind.STACK and self.uses.is_of_a_caller(loop, step.object):
-            raise NoDirective(f"{name} is a variable of {shown['site']['function']}, which no clause here can name")
+            raise NoDirective(
+                f"{name} is a variable of {shown['site']['function']}, used here through a pointer, a reference or an "
+                f"argument; {self._by_hand(node, step)}"
+            )
         if (row := self.judge.source_variables.row_of(loop, step)) != NONE:
             flags = int(self.program.variables["flags"][row])
             check_scope(name, flags)
@@ -145,13 +157,14 @@ class ObjectClauses:
             return LOCAL
         if operator not in ATOMIC:
             return "let each thread accumulate in memory of its own, and join these behind the loop"
+        atomic = ATOMIC_DIRECTIVE[is_fortran(str(self.names.loop(int(self.profile.nodes["loop"][node]))["file"]))]
         stores = users[np.isin(self.program.ops["kind"][users], (OpKind.STORE, OpKind.ATOMIC))]
         rows = (self.names.instruction(op) for op in stores.tolist())
         known = {(row["file"], row["line"], row["column"]) for row in rows if row["line"] and not row.get("nearby")}
         if not known or len(known) > MOST_PLACES:
-            return "put `#pragma omp atomic` before each statement that updates it"
+            return f"put `{atomic}` before each statement that updates it"
         places = ", ".join(f"{file}:{line}:{column}" for file, line, column in sorted(known))
-        return f"put `#pragma omp atomic` before the statement that updates it ({places})"
+        return f"put `{atomic}` before the statement that updates it ({places})"
 
     def _is_one_place(self, node: int, users: Indices) -> bool:
         """Has each execution of a loop one place only of what these instructions update, once in each iteration?
