@@ -7,21 +7,41 @@ import decimal
 import io
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tracekit.query.database import Result
-from tracekit.render.text import Style, more, table
+from tracekit.render.folding import GAP, NARROWEST, fold
+from tracekit.render.text import Style, has_room, more, table
 
 NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL")
 
 
 def table_text(result: Result, limit: int, style: Style, option: str = "--limit") -> str:
-    """Aligned columns; `limit` rows at most (0: all), as `option` chooses, which a line names if there are more."""
+    """Aligned columns; `limit` rows at most (0: all), as `option` chooses, which a line names if there are more.
+
+    On a terminal that has no room for the columns side by side, a row is a column a line, under a line of its own.
+    """
     shown = result.rows[: limit or None]
     right = frozenset(number for number, name in enumerate(result.types) if _is_number(name))
-    lines = table(result.names, [[_cell(value) for value in row] for row in shown], right, style)
+    cells = [[_cell(value) for value in row] for row in shown]
+    fits = not style.width or has_room(result.names, cells, right, style.width)
+    lines = table(result.names, cells, right, style) if fits else _records(result.names, cells, style)
     return "\n".join([*lines, *more(len(result.rows), len(shown), "row", option=option)]) + "\n"
+
+
+def _records(names: Sequence[str], rows: Sequence[Sequence[str]], style: Style) -> list[str]:
+    """The name and the value of each column, row by row."""
+    widest = max(map(len, names))
+    room = max(style.width - widest - GAP, NARROWEST)
+    lines = []
+    for number, row in enumerate(rows, 1):
+        lines.append(style(f"row {number:,}", "bold"))
+        for name, cell in zip(names, row):
+            first, *others = fold(cell, room)
+            lines.append(f"{name:{widest + GAP}}{first}".rstrip())
+            lines += [" " * (widest + GAP) + part for part in others]
+    return lines
 
 
 def csv_text(result: Result) -> str:

@@ -45,7 +45,7 @@ def table(
     Elsewhere a row is a line, and a cell wider than WIDEST (a name of C++ with its parameters) shifts the rest of its
     row alone.
     """
-    longest = [max([len(header[column]), *(len(row[column]) for row in rows)]) for column in range(len(header))]
+    longest = _longest(header, rows)
     if not style.width:
         widths = [max(len(head), min(most, WIDEST)) for head, most in zip(header, longest)]
         return [style(_line(header, widths, right), "bold"), *(_line(row, widths, right, paint) for row in rows)]
@@ -61,6 +61,16 @@ def table(
         return "\n".join(_line(part, widths, right, mark) for part in zip_longest(*folded, fillvalue=""))
 
     return [style(lines(header), "bold"), *(lines(row, paint) for row in rows)]
+
+
+def has_room(header: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int], width: int) -> bool:
+    """Whether the columns of such a table, as narrow as they may be, have room side by side on a terminal."""
+    widths = narrowed(_longest(header, rows), right, width)
+    return sum(widths) + GAP * (len(widths) - 1) <= width
+
+
+def _longest(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max([len(header[column]), *(len(row[column]) for row in rows)]) for column in range(len(header))]
 
 
 def _line(
