@@ -127,6 +127,8 @@ def test_installed_commands_start(installed: Path, tmp_path: Path) -> None:
     assert run(installed / "tracekit", "--version", cwd=tmp_path) == f"tracekit {tracekit.__version__}\n"
     assert "clang version" in run(installed / "tracekit-cc", "--version", cwd=tmp_path)
     assert "clang version" in run(installed / "tracekit-c++", "--version", cwd=tmp_path)
+    assert "LLVM version" in run(installed / "tracekit-llvm-ar", "--version", cwd=tmp_path)
+    assert "LLVM version" in run(installed / "tracekit-llvm-ranlib", "--version", cwd=tmp_path)
     assert "Usage: tracekit fc" in run(installed / "tracekit-fc", "--help", cwd=tmp_path)
     assert "Usage: tracekit rustc" in run(installed / "tracekit-rustc", "--help", cwd=tmp_path)
     where = run(installed / "python", "-c", "import tracekit; print(tracekit.__file__)", cwd=tmp_path)

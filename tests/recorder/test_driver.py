@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from tests.needs import needs, require
 from tracekit.formats.errors import TracekitError
-from tracekit.recorder import driver, toolchain
+from tracekit.recorder import archiver, driver, toolchain
 
 ROOT = str(Path(driver.__file__).resolve().parents[1])
 
@@ -184,11 +185,13 @@ def instrumented(path: Path) -> bool:
 def compilers(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """Executables tracekit-cc and tracekit-c++, as an installation below a path with a space has them."""
     folder = tmp_path_factory.mktemp("bin")
-    for name, entry in (("tracekit-cc", "main_cc"), ("tracekit-c++", "main_cxx")):
+    entries = tomllib.loads((Path(ROOT) / "pyproject.toml").read_text())["project"]["scripts"]
+    for name in ("tracekit-cc", "tracekit-c++", "tracekit-llvm-ar", "tracekit-llvm-ranlib"):
+        module, entry = entries[name].split(":")
         path = folder / name
         path.write_text(
             f"#!/bin/sh\n'''exec' \"{sys.executable}\" \"$0\" \"$@\"\n' '''\nimport sys\nsys.path.insert(0, {ROOT!r})\n"
-            f"from tracekit.recorder.driver import {entry}\nsys.exit({entry}())\n"
+            f"from {module} import {entry}\nsys.exit({entry}())\n"
         )
         path.chmod(0o755)
     return str(folder / "tracekit-cc"), str(folder / "tracekit-c++")
@@ -353,6 +356,34 @@ def test_cmake(compilers: tuple[str, str], project: Path) -> None:
     run("out/app", cwd=project, status=42)
     assert instrumented(project / "out/app")
     assert instrumented(project / "out/libx.so")
+
+
+@needs("cmake")
+@needs("lto plugin")
+def test_cmake_with_optimisation_at_the_link(compilers: tuple[str, str], project: Path) -> None:
+    (project / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.13)\nproject(sample C CXX)\nset(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON)\n"
+        "add_library(x STATIC lib.c)\nadd_executable(app use.c)\ntarget_link_libraries(app x)\n"
+    )
+    options = [f"-DCMAKE_C_COMPILER={compilers[0]}", f"-DCMAKE_CXX_COMPILER={compilers[1]}"]
+    run("cmake", "-S", ".", "-B", "out", *options, cwd=project)
+    run("cmake", "--build", "out", cwd=project)
+    run("out/app", cwd=project, status=42)
+    assert instrumented(project / "out/app")
+
+
+def test_llvm_tools_are_those_of_the_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder, names in {"llvm/bin": ["clang", "llvm-ar"], "usr/bin": ["llvm-ar", "llvm-ranlib-18"]}.items():
+        (tmp_path / folder).mkdir(parents=True)
+        for name in names:
+            (tmp_path / folder / name).touch(0o755)
+    (tmp_path / "usr/bin/clang-18").symlink_to(tmp_path / "llvm/bin/clang")
+    monkeypatch.setenv("PATH", str(tmp_path / "usr/bin"))
+    clang = toolchain.Clang(str(tmp_path / "usr/bin/clang-18"), "18.1.8")
+    assert archiver.find("llvm-ar", clang) == str(tmp_path / "llvm/bin/llvm-ar")
+    assert archiver.find("llvm-ranlib", clang) == str(tmp_path / "usr/bin/llvm-ranlib-18")
+    with pytest.raises(TracekitError, match=r"no llvm-nm of clang 18\.1\.8 was found; `apt-get install llvm-18`"):
+        archiver.find("llvm-nm", clang)
 
 
 def test_shared_library_whose_version_script_hides_the_rest(compilers: tuple[str, str], project: Path) -> None:
