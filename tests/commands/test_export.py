@@ -28,6 +28,7 @@ from tracekit.formats import export
 from tracekit.formats.events import CODE, NONE
 from tracekit.formats.export import champsim, gem5
 from tracekit.imports.importing import import_trace
+from tracekit.profiles.profile import CUT_OFF
 
 ACCESS = st.tuples(
     st.sampled_from([CODE["load"], CODE["store"]]),
@@ -281,6 +282,17 @@ def test_a_full_disk_leaves_the_older_file(trace: Path, tmp_path: Path) -> None:
     assert done.stderr == f"tracekit: Cannot write the accesses to {out}: File too large.\n"
     assert list(tmp_path.iterdir()) == [out]
     assert out.read_bytes() == b"before"
+
+
+def test_of_a_trace_that_is_cut_off_there_is_what_it_holds(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut = tmp_path / "cut.zst"
+    cut.write_bytes(trace.read_bytes()[:-1])
+    assert main(["export", "din", str(cut), "-o", str(tmp_path / "cut.din")]) == 0
+    assert capsys.readouterr().err == f"tracekit: {CUT_OFF}\n"
+    assert main(["export", "din", str(trace), "-o", str(tmp_path / "whole.din")]) == 0
+    assert (tmp_path / "cut.din").read_bytes() == (tmp_path / "whole.din").read_bytes() != b""
 
 
 def test_the_reader_of_the_output_goes_away(trace: Path) -> None:

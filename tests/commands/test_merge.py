@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 import tracekit
 from tests.naive.program_builder import ProgramBuilder
@@ -251,6 +252,9 @@ def test_what_is_no_profile_is_refused_in_one_sentence(
         bad.write_text(content)
         assert main(["merge", str(files["far"]), str(bad)]) == 1
         assert sentence in one_sentence(capsys)
+    bad.write_bytes(zstandard.compress(b"hello"))
+    assert main(["merge", str(files["far"]), str(bad)]) == 1
+    assert "it is not JSON" in one_sentence(capsys)
     assert main(["merge", str(files["far"]), str(files["far"].with_suffix(".zst"))]) == 1
     assert "it is a trace; `tracekit analyze -o FILE` makes a profile of it" in one_sentence(capsys)
     assert main(["merge", str(files["far"]), str(tmp_path / "missing")]) == 1

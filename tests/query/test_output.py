@@ -36,7 +36,11 @@ def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(texts: list[str]
 
 def test_a_row_that_is_too_wide_is_a_column_a_line() -> None:
     result = Result(["loop", "blocked_by"], ["BIGINT", "VARCHAR[]"], [(7, ["load a.c:3", "store b.c:4"]), (8, None)])
-    assert table_text(result, 1, Style(False, 17)) == (
-        "row 1\nloop        7\nblocked_by  load a.c:3;\n            store b.c:4\n... and 1 more row (--limit 0 shows all)\n"
-    )
+    assert table_text(result, 1, Style(False, 17)).splitlines() == [
+        "row 1",
+        "loop        7",
+        "blocked_by  load a.c:3;",
+        "            store b.c:4",
+        "... and 1 more row (--limit 0 shows all)",
+    ]
     assert table_text(result, 0, Style(False)).splitlines()[0] == "loop  blocked_by"

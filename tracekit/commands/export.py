@@ -236,5 +236,7 @@ def _refuse_terminal(form: str, output: str, is_text: bool) -> None:
 
 
 def _say_if_cut(opened: Trace) -> None:
+    from tracekit.profiles.profile import CUT_OFF
+
     if not opened.complete:
-        click.echo("tracekit: the trace is cut off; this is what it holds.", err=True)
+        click.echo(f"tracekit: {CUT_OFF}", err=True)

@@ -26,7 +26,7 @@ _OURS = "tracekit.analyzers."
 
 def unknown_text(name: str) -> str:
     """What to say of a name, or a file, that no module has: which was meant, it seems, and all there are."""
-    if is_file(name):
+    if is_file(name) and not exists(name):
         return f"There is no file {name}, by which a module is named."
     from tracekit.near import nearest  # here, for only a mistake needs it
 

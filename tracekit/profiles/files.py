@@ -146,7 +146,7 @@ def load(path: str | Path) -> list[Profile]:
     try:
         with progress.step(f"reading {path}"), open(path, "rb") as file:
             if not _begins_as_one(file):
-                raise TracekitError(f"{path} is no profile: {_what(file.read(4))}.")
+                raise TracekitError(f"{path} is no profile: {_what(file.read(12))}.")
             content = json.loads(compressed.text(file))
     except OSError as error:
         raise TracekitError(f"Cannot read {path}: {error.strerror}.") from None
@@ -161,17 +161,14 @@ def load(path: str | Path) -> list[Profile]:
 
 
 def _what(beginning: bytes) -> str:
+    """What a file is instead of a profile, by its first 12 bytes."""
+    from tracekit.formats.container import begins_as_trace
+
     if not beginning:
         return "it is empty"
-    if is_trace_start(beginning):
+    if begins_as_trace(beginning):
         return "it is a trace; `tracekit analyze -o FILE` makes a profile of it"
     return "it is not JSON"
-
-
-def is_trace_start(beginning: bytes) -> bool:
-    """Whether a file that begins with these four bytes may be a trace: zstd's skippable or plain frames."""
-    number = int.from_bytes(beginning[:4], "little")
-    return number & 0xFFFFFFF0 == 0x184D2A50 or number == 0xFD2FB528
 
 
 def is_trace(path: Path) -> bool:

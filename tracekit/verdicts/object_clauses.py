@@ -75,7 +75,10 @@ class ObjectClauses:
         if kind == ObjectKind.STACK and step.kind != "reduction" and self._is_counter(loop, shown):
             return  # private anyway
         self._check_users_known(loop, node)
-        if not name or (kind == ObjectKind.GLOBAL and "." in name):  # a part of a variable, say: no source has such names
+        is_of_optimiser = (
+            kind == ObjectKind.GLOBAL and "." in name
+        )  # a part of a variable, say: no source has such names
+        if not name or is_of_optimiser:
             raise NoDirective("memory that it uses has no name: the compiler made it, or it was built without -g")
         if kind == ObjectKind.STACK and (
             self.uses.is_of_a_call_inside(node, step.object) or self._is_declared_inside(loop, shown["site"])
