@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tracekit.render.taskgraph import line_text, short_context
+from tracekit.render.communication import thread_text
+from tracekit.render.taskgraph import line_text, short_context, what_if_cells
 
 
 def test_lines_of_inlined_functions_say_into_which() -> None:
@@ -10,6 +11,15 @@ def test_lines_of_inlined_functions_say_into_which() -> None:
     assert line_text({**line, "within": "at"}) == "vector.h:7 at"
     assert line_text({**line, "within": "main"}) == "vector.h:7 at, in main"
     assert line_text(line) == "vector.h:7 at", "profiles of older versions do not say so"
+
+
+def test_names_of_templates_are_brief() -> None:
+    name = (
+        f"std::_Function_handler<void (), Pool::f<{'int, ' * 9}int>::'lambda'()>::_M_invoke(std::_Any_data const&)"
+    )
+    row = {"work": 9, "span": 3, "faster": [{"name": name, "factor": 2.0}]}
+    assert what_if_cells(row)[-1] == "std::_Function_handler<...>::_M_invoke 2 times"
+    assert thread_text({"thread": 3, "role": name}) == "3 std::_Function_handler<...>::_M_invoke"
 
 
 def test_contexts_in_tables_are_short() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tracekit.counted import counted, rounded
 from tracekit.formats.errors import TracekitError
+from tracekit.render.names import brief
 from tracekit.render.places import instruction_text, without_folder
 from tracekit.render.text import Json, Style, cell, clipped, more, table, traces_text
 
@@ -27,10 +28,11 @@ def communication_text(report: Json, facts: Mapping[str, int], limit: int, style
     lines = [f"{report['module']}, {traces_text(report)}{below}", "", *summary_lines(result["summary"])]
     roles, cells = matrix(result)
     if roles:
+        names = [role_text(role) for role in roles]
         lines += ["", style("bytes stored by (rows) and loaded by (columns)", "bold")]
         lines += table(
-            ("", *map(clipped, roles)),
-            [(clipped(role), *(cell(moved) if moved else "." for moved in row)) for role, row in zip(roles, cells)],
+            ("", *names),
+            [(name, *(cell(moved) if moved else "." for moved in row)) for name, row in zip(names, cells)],
             frozenset(range(1, len(roles) + 1)),
             style,
         )
@@ -86,7 +88,12 @@ def by_bytes(rows: Sequence[Json]) -> list[Json]:
 
 def thread_text(end: Json) -> str:
     """`3 worker`."""
-    return f"{end['thread']} {clipped(end['role'])}".rstrip()
+    return f"{end['thread']} {role_text(end['role'])}".rstrip()
+
+
+def role_text(role: str) -> str:
+    """What a thread is for: the function that it runs, in few letters."""
+    return clipped(brief(role))
 
 
 def matrix(result: Json) -> tuple[list[str], list[list[int]]]:

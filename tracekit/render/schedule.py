@@ -8,8 +8,9 @@ from pathlib import Path
 
 from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
+from tracekit.render.communication import role_text
 from tracekit.render.heatmap import SHADES
-from tracekit.render.text import Json, Style, cell, clipped, more, table, traces_text
+from tracekit.render.text import Json, Style, cell, more, table, traces_text
 
 COLUMNS = 72
 COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#edc948", "#b07aa1", "#9c755f")
@@ -37,7 +38,7 @@ def schedule_text(report: Json, facts: Mapping[str, int], limit: int, style: Sty
                 cell(row["migrations"]),
                 ",".join(map(str, row["processors"])) or "-",
                 "|" + "".join(_shade(count, most) for count in counts) + "|",
-                clipped(row["role"]),
+                role_text(row["role"]),
             )
             for row, counts in zip(shown, parts)
         ],

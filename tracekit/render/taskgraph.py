@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
+from tracekit.render.names import brief
 from tracekit.render.places import place_text, without_folder
 from tracekit.render.text import Json, Style, cell, clipped, more, table, traces_text
 
@@ -178,7 +179,7 @@ def short_context(context: Json | None) -> str:
 
 def what_if_cells(row: Json) -> tuple[str, ...]:
     """Work and span if something is faster."""
-    faster = ", ".join(f"{clipped(function['name'])} {function['factor']:g} times" for function in row["faster"])
+    faster = ", ".join(f"{clipped(brief(function['name']))} {function['factor']:g} times" for function in row["faster"])
     return cell(row["work"]), cell(row["span"]), f"{parallelism(row):.2f}", faster
 
 
