@@ -247,6 +247,9 @@ __attribute__((noinline)) static void add(double *total, const double *x)
 {
     for (int i = 0; i < N; i++) // one place
         *total += x[i];
+    for (int i = 0; i < N; i++) // one place
+        if (i % 3 == 1)
+            *total += x[i] + 1;
 }
 int main(void)
 {

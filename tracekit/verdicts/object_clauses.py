@@ -156,7 +156,7 @@ class ObjectClauses:
             return "declare or allocate it inside the loop, or one for each thread"
         users = self.uses.users(node, step.object)
         operator = self.program.text(step.operator)
-        if operator in NAMED and self._is_one_place(node, users):
+        if operator in NAMED and (self._is_one_number(step.object, users) or self._is_one_place(node, users)):
             return LOCAL
         if operator not in ATOMIC:
             return "let each thread accumulate in memory of its own, and join these behind the loop"
@@ -168,6 +168,12 @@ class ObjectClauses:
             return f"put `{atomic}` before each statement that updates it"
         places = ", ".join(f"{file}:{line}:{column}" for file, line, column in sorted(known))
         return f"put `{atomic}` before the statement that updates it ({places})"
+
+    def _is_one_number(self, thing: int, users: Indices) -> bool:
+        """Is an object a variable that each of these instructions touches as a whole?"""
+        kind = ObjectKind(int(self.profile.objects["kind"][thing])) if thing != NONE else ObjectKind.UNKNOWN
+        is_variable = kind in (ObjectKind.STACK, ObjectKind.GLOBAL)
+        return is_variable and bool((self.program.ops["size"][users] == self.uses.size(kind, thing)).all())
 
     def _is_one_place(self, node: int, users: Indices) -> bool:
         """Has each execution of a loop one place only of what these instructions update, once in each iteration?
