@@ -13,8 +13,6 @@ from functools import cache
 
 from tracekit.recorder import toolchain
 
-ENCODER_LIBRARY = "libtracekit-encoder.so"
-
 
 class Worked(IntEnum):
     """Why ``tk_work`` returned (enum tk_worked)."""
@@ -92,7 +90,7 @@ def crc32(data: bytes) -> int:
 @cache
 def library() -> ctypes.CDLL:
     """The encoder's library, built on first use; TracekitError if it cannot be built."""
-    loaded = ctypes.CDLL(toolchain.runtime_file(ENCODER_LIBRARY))
+    loaded = ctypes.CDLL(toolchain.runtime_file(toolchain.ENCODER))
     for name, (result, arguments) in _PROTOTYPES.items():
         function = getattr(loaded, name)
         function.restype = result
