@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
+from tracekit.render.picture import picture_head
 from tracekit.render.text import Json
 
 WIDTH, HEIGHT = 560, 200
@@ -27,14 +27,7 @@ def svg(slices: Sequence[Json]) -> str:
 
     title = "Bytes between caches and memory for each access, over the run"
     width, height = LEFT + WIDTH + RIGHT, TOP + HEIGHT + BELOW
-    parts = [
-        (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" role="img" '
-            f'aria-label="{escape(title)}" font-family="monospace" font-size="11">'
-        ),
-        f"<title>{escape(title)}</title>",
-        f'<rect width="{width}" height="{height}" fill="#fff"/>',
-    ]
+    parts = picture_head(title, width, height)
     for step in range(STEPS + 1):
         at = TOP + HEIGHT * (1 - step / STEPS)
         parts.append(

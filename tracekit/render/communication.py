@@ -9,6 +9,7 @@ from pathlib import Path
 from tracekit.counted import counted, rounded
 from tracekit.formats.errors import TracekitError
 from tracekit.render.names import brief
+from tracekit.render.picture import picture_head
 from tracekit.render.places import instruction_text, without_folder
 from tracekit.render.text import Json, Style, cell, clipped, more, table, traces_text
 
@@ -123,14 +124,7 @@ def svg(result: Json) -> str:
     most = max((moved for row in cells for moved in row), default=0) or 1
     width, height = LEFT + SIDE * len(roles) + 20, TOP + SIDE * len(roles) + 20
     title = "Bytes stored by (rows) and loaded by (columns)"
-    parts = [
-        (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" role="img" '
-            f'aria-label="{title}" font-family="monospace" font-size="11">'
-        ),
-        f"<title>{title}</title>",
-        f'<rect width="{width}" height="{height}" fill="#fff"/>',
-    ]
+    parts = picture_head(title, width, height)
     for number, role in enumerate(roles):
         at = LEFT + SIDE * number
         title = f"<title>{escape(role)}</title>"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
+from tracekit.render.picture import picture_head
 from tracekit.render.text import Json, Style, traces_text
 
 SHADES = " .:-=+*#%@"
@@ -110,14 +111,8 @@ def svg(report: Json) -> str:
     title = (
         f"Accesses to memory over time: rows of {summary['bytes_per_row']:,} bytes, columns of {_length(summary, 1)}"
     )
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" role="img" '
-        f'aria-label="{escape(title)}" font-family="monospace" font-size="10" shape-rendering="crispEdges">'
-    )
     lines = [
-        head,
-        f"<title>{escape(title)}</title>",
-        f'<rect width="{width}" height="{height}" fill="#fff"/>',
+        *picture_head(title, width, height, 'font-size="10" shape-rendering="crispEdges"'),
         f'<text x="4" y="{CELL_HEIGHT}">{escape(title)}</text>',
     ]
     for number, (row, counts) in enumerate(zip(report["result"]["rows"], cells)):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tracekit.formats.errors import TracekitError
 from tracekit.region_uses import OWN, USES
+from tracekit.render.picture import picture_head
 from tracekit.render.schedule import COLOURS
 from tracekit.render.text import Json, Style, cell, more, table, traces_text
 from tracekit.sizes import rounded
@@ -70,14 +71,7 @@ def svg(result: Json) -> str:
     first = rows[0]["time"] if rows else 0.0
     last = max((row["time"] for row in rows), default=0.0)
     title = "Bytes of the address space by use, over the run"
-    parts = [
-        (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 20}" height="{TOP + HEIGHT + 40}" '
-            f'role="img" aria-label="{title}" font-family="monospace" font-size="11">'
-        ),
-        f"<title>{title}</title>",
-        f'<rect width="{LEFT + WIDTH + 20}" height="{TOP + HEIGHT + 40}" fill="#fff"/>',
-    ]
+    parts = picture_head(title, LEFT + WIDTH + 20, TOP + HEIGHT + 40)
     # The last snapshot lasts as long as the one before, so that one alone shows, too.
     step = (last - first) / (len(rows) - 1) if len(rows) > 1 else 1.0
     span = last + step - first

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from html import escape
 
 from tracekit import sizes
 from tracekit.counted import counted
 from tracekit.render.addresses import addresses_text
 from tracekit.render.misses import misses_text
+from tracekit.render.picture import picture_head
 from tracekit.render.text import Json, Style, cell, table
 
 BAR = 50
@@ -69,14 +69,7 @@ def svg(curve: Sequence[Json]) -> str:
         return TOP + HEIGHT * (1 - share)
 
     title = "Share of accesses that miss, by the size of the cache"
-    parts = [
-        (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + RIGHT}" height="{TOP + HEIGHT + BELOW}" '
-            f'role="img" aria-label="{escape(title)}" font-family="monospace" font-size="11">'
-        ),
-        f"<title>{escape(title)}</title>",
-        f'<rect width="{LEFT + WIDTH + RIGHT}" height="{TOP + HEIGHT + BELOW}" fill="#fff"/>',
-    ]
+    parts = picture_head(title, LEFT + WIDTH + RIGHT, TOP + HEIGHT + BELOW)
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         parts.append(
             f'<path d="M{LEFT} {y(share):.1f}h{WIDTH}" stroke="#ccc"/>'

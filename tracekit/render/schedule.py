@@ -10,6 +10,7 @@ from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
 from tracekit.render.communication import role_text
 from tracekit.render.heatmap import SHADES
+from tracekit.render.picture import picture_head
 from tracekit.render.text import Json, Style, cell, more, table, traces_text
 
 COLUMNS = 72
@@ -95,14 +96,7 @@ def svg(result: Json) -> str:
     most = max((max(row["slices"], default=0) for row in threads), default=0) or 1
     height, width = TOP + ROW * len(threads) + 30, LEFT + WIDTH + 20
     title = "Threads over time: the colour is the processor, the height how many accesses"
-    parts = [
-        (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" role="img" '
-            f'aria-label="{title}" font-family="monospace" font-size="11">'
-        ),
-        f"<title>{title}</title>",
-        f'<rect width="{width}" height="{height}" fill="#fff"/>',
-    ]
+    parts = picture_head(title, width, height)
     for place, row in enumerate(result["processors"][:16]):
         colour = COLOURS[row["processor"] % len(COLOURS)]
         x = LEFT + 50 * place

@@ -10,6 +10,7 @@ from pathlib import Path
 from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
 from tracekit.render.names import brief
+from tracekit.render.picture import picture_head
 from tracekit.render.places import place_text, without_folder
 from tracekit.render.text import Json, Style, cell, clipped, more, table, traces_text
 
@@ -215,15 +216,7 @@ def svg(result: Json) -> str:
     place = {row["group"]["id"]: number for number, row in enumerate(kept)}
     width, height = ARCS + LABELS + BARS, MARGIN + HEIGHT * len(kept) + 30
     title = "Groups of tasks of the graph, and what orders them"
-    parts = [
-        (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" role="img" '
-            f'aria-label="{title}" font-family="monospace" font-size="11">'
-        ),
-        f"<title>{title}</title>",
-        f'<rect width="{width}" height="{height}" fill="#fff"/>',
-        *_key(),
-    ]
+    parts = [*picture_head(title, width, height), *_key()]
     for source, destination, kind, count in between_tasks(result):
         if source in place and destination in place:
             parts.append(_arc(place[source], place[destination], {"kind": kind, "count": count}, max(len(kept), 2)))
