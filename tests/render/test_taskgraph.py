@@ -14,9 +14,7 @@ def test_lines_of_inlined_functions_say_into_which() -> None:
 
 
 def test_names_of_templates_are_brief() -> None:
-    name = (
-        f"std::_Function_handler<void (), Pool::f<{'int, ' * 9}int>::'lambda'()>::_M_invoke(std::_Any_data const&)"
-    )
+    name = f"std::_Function_handler<void (), Pool::f<{'int, ' * 9}int>::'lambda'()>::_M_invoke(std::_Any_data const&)"
     row = {"work": 9, "span": 3, "faster": [{"name": name, "factor": 2.0}]}
     assert what_if_cells(row)[-1] == "std::_Function_handler<...>::_M_invoke 2 times"
     assert thread_text({"thread": 3, "role": name}) == "3 std::_Function_handler<...>::_M_invoke"

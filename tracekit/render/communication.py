@@ -130,7 +130,7 @@ def svg(result: Json) -> str:
         title = f"<title>{escape(role)}</title>"
         parts.append(
             f'<text x="{LEFT - 8}" y="{TOP + SIDE * number + SIDE // 2 + 4}" text-anchor="end">'
-            f"{number + 1} {escape(role[:26])}{title}</text>"
+            f"{number + 1} {escape(brief(role)[:26])}{title}</text>"
             f'<text x="{at + SIDE // 2}" y="{TOP - 8}" text-anchor="middle">{number + 1}{title}</text>'
         )
     for row, moved_by in enumerate(cells):

@@ -10,6 +10,7 @@ from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
 from tracekit.render.communication import role_text
 from tracekit.render.heatmap import SHADES
+from tracekit.render.names import brief
 from tracekit.render.picture import picture_head
 from tracekit.render.text import Json, Style, cell, more, table, traces_text
 
@@ -107,7 +108,7 @@ def svg(result: Json) -> str:
     bar = WIDTH / max(summary["slices"], 1)
     for number, row in enumerate(threads):
         y = TOP + ROW * number
-        name = f"{row['thread']} {row['role']}"
+        name = f"{row['thread']} {brief(row['role'])}"
         parts.append(
             f'<text x="{LEFT - 8}" y="{y + 15}" text-anchor="end">{escape(name[:28])}'
             f"<title>{escape(name)}</title></text>"
