@@ -11,11 +11,12 @@ import pytest
 
 from tests.commands.test_merge import CHAINED, record
 from tests.needs import needs
+from tracekit.api import analyze
 from tracekit.cli import main
 from tracekit.formats.errors import TracekitError
 from tracekit.profiles.annotation import Annotations, LineNote, shown_lines
 from tracekit.program.sources import Sources, chosen_file
-from tracekit.render.annotation import carried, files_text
+from tracekit.render.annotation import carried, files_text, source_text
 from tracekit.render.text import Style
 
 SOURCE = [f"line {number}" for number in range(1, 41)]
@@ -43,6 +44,31 @@ def test_notes_stand_beside_their_lines(
     assert [name for name in shown if name.isdecimal()] == [str(number) for number in range(4, 13)]
     assert main(["annotate", "trace.zst", "app.c", "--all"]) == 0
     assert sum(line.endswith(tuple(SOURCE)) for line in capsys.readouterr().out.splitlines()) == len(SOURCE)
+
+
+def test_on_a_narrow_terminal_notes_stand_below_lines_that_have_no_room_beside_them(
+    trace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(trace.parent)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["annotate", "trace.zst", "app.c"]) == 0
+    assert "LOADS  STORES  CARRIED" in capsys.readouterr().out, "short lines have room"
+    text = [*SOURCE[:6], "    for (int i = 0; i < 100; i++) " + "total = " * 6 + "0;", *SOURCE[7:]]
+    reports = [analyze(trace, module, jobs=1).report for module in ("camp", "accesses")]
+    lines = source_text(Annotations(reports), "app.c", text, 1, Style(False, 60)).splitlines()
+    assert lines[:8] == [
+        "app.c",
+        " 6  line 6",
+        " 7      for (int i = 0; i < 100; i++) total = total = total",
+        "        = total = total = total = 0;",
+        "    ^ loop pipeline",
+        " 8  line 8",
+        "    ^ 4 loads; carried RAW from 9",
+        " 9  line 9",
+    ]
+    assert max(map(len, lines)) <= 60
+    wide = source_text(Annotations(reports), "app.c", text, 1, Style(False, 130)).splitlines()
+    assert wide[1].split()[0] == "LOADS"
 
 
 def test_without_a_file_the_files_are_listed(

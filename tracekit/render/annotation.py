@@ -8,14 +8,24 @@ from tracekit.counted import counted
 from tracekit.profiles.annotation import Annotations, LineNote, shown_lines
 from tracekit.program.sources import plain_path
 from tracekit.render.dependence import VERDICT_COLOUR, unseen_lines
+from tracekit.render.folding import GAP, HANGING, NARROWEST, fold, fold_lines
 from tracekit.render.places import file_names
 from tracekit.render.text import Style, table
+
+Row = tuple[str, str, str, str, str, str]
+"""The cells of a line of the source, below HEADER."""
 
 LEGEND = (
     "CARRIED: dependences that a loop carries, by the line of the other end.",
     "VERDICT: of the loops that begin in the line, each the worst of all its contexts.",
 )
+LEGEND_BELOW = (
+    "carried: dependences that a loop carries, by the line of the other end.",
+    "loop: the verdict of the loops that begin in the line, each the worst of all its contexts.",
+)
 HEADER = ("LOADS", "STORES", "CARRIED", "VERDICT", "LINE", "SOURCE")
+SOURCE_ROOM = 60
+"""Columns that source wants beside its notes. Where it has fewer, and is longer, the notes are below its lines."""
 ENDS_SHOWN = 3
 CARRIED_WIDTH = 34
 NO_ACCESSES = "The profile has no loads and stores of lines: analyze with -m accesses, too."
@@ -62,21 +72,15 @@ def source_text(
     if within is not None:
         cut = [(max(first, within[0]), min(last, within[1])) for first, last in stretches]
         stretches = [(first, last) for first, last in cut if first <= last]
-    rows: list[tuple[str, ...]] = []
-    kept: list[str] = []
+    rows: list[Row] = []
     for first, last in stretches:
-        if kept and rows:
+        if rows:
             rows.append(("", "", "", "", "...", ""))
-            kept.append("")
         for number in range(first, last + 1):
             rows.append(source_row(here.get(number, LineNote()), file, number, text[number - 1]))
-            kept.append(rows[-1][3])
-    head, *body = table(HEADER, rows, frozenset((0, 1, 4)), style)
-    lines = [style(plain_path(file), "bold"), head]
-    lines += [
-        line.replace(verdict, style(verdict, VERDICT_COLOUR[verdict.split()[0]]), 1) if verdict else line
-        for line, verdict in zip(body, kept)
-    ]
+    is_beside = _has_room(rows, style.width)
+    lines = [style(plain_path(file), "bold")]
+    lines += _notes_beside(rows, style) if is_beside else _notes_below(rows, style)
     beyond = sum(number > len(text) for number in here)
     if beyond:
         lines.append(
@@ -86,13 +90,45 @@ def source_text(
     if not notes.has_accesses:
         lines.append(NO_ACCESSES)
     if notes.loops_from:
-        lines += ["", *LEGEND, *unseen_lines(threads=False, width=style.width)]
+        legend = (fold_lines(each, style.width) for each in (LEGEND if is_beside else LEGEND_BELOW))
+        lines += ["", *legend, *unseen_lines(threads=False, width=style.width)]
     else:
         lines.append("The profile has no verdicts of loops: analyze with -m camp, too.")
     return "\n".join(lines) + "\n"
 
 
-def source_row(note: LineNote, file: str, number: int, text: str) -> tuple[str, str, str, str, str, str]:
+def _has_room(rows: Sequence[Row], width: int) -> bool:
+    """Whether a terminal of that width (0: any) shows source beside its notes in lines that can be read."""
+    *notes, source = (max(map(len, column)) for column in zip(HEADER, *rows))
+    return not width or width - sum(notes) - GAP * len(notes) >= min(source, SOURCE_ROOM)
+
+
+def _notes_beside(rows: Sequence[Row], style: Style) -> list[str]:
+    head, *body = table(HEADER, rows, frozenset((0, 1, 4)), style)
+    return [head, *(_coloured(line, row[3], style) for line, row in zip(body, rows))]
+
+
+def _notes_below(rows: Sequence[Row], style: Style) -> list[str]:
+    """A line of the source with its number, and below it what there is to say of it."""
+    before = max(len(row[4]) for row in rows) + GAP if rows else 0
+    room = max(style.width - before, NARROWEST)
+    lines = []
+    for loads, stores, ends, verdict, number, source in rows:
+        first, *others = fold(source, room, max(room - HANGING, NARROWEST))
+        lines.append(f"{number:>{before - GAP}}{' ' * GAP}{first}".rstrip())
+        lines += [" " * (before + HANGING) + part for part in others]
+        counts = [counted(int(n.replace(",", "")), what) for n, what in ((loads, "load"), (stores, "store")) if n]
+        said = [*counts, *([f"carried {ends}"] if ends else []), *([f"loop {verdict}"] if verdict else [])]
+        for part in fold(f"^ {'; '.join(said)}", room, room - 2) if said else ():
+            lines.append(_coloured(" " * (before + 2 * (part[0] != "^")) + part, verdict, style))
+    return lines
+
+
+def _coloured(line: str, verdict: str, style: Style) -> str:
+    return line.replace(verdict, style(verdict, VERDICT_COLOUR[verdict.split()[0]]), 1) if verdict else line
+
+
+def source_row(note: LineNote, file: str, number: int, text: str) -> Row:
     """The cells of a line, below HEADER."""
     return (
         _count(note.loads),
