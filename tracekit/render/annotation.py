@@ -72,12 +72,7 @@ def source_text(
     if within is not None:
         cut = [(max(first, within[0]), min(last, within[1])) for first, last in stretches]
         stretches = [(first, last) for first, last in cut if first <= last]
-    rows: list[Row] = []
-    for first, last in stretches:
-        if rows:
-            rows.append(("", "", "", "", "...", ""))
-        for number in range(first, last + 1):
-            rows.append(source_row(here.get(number, LineNote()), file, number, text[number - 1]))
+    rows = _rows(here, file, text, stretches)
     is_beside = _has_room(rows, style.width)
     lines = [style(plain_path(file), "bold")]
     lines += _notes_beside(rows, style) if is_beside else _notes_below(rows, style)
@@ -95,6 +90,21 @@ def source_text(
     else:
         lines.append("The profile has no verdicts of loops: analyze with -m camp, too.")
     return "\n".join(lines) + "\n"
+
+
+def _rows(
+    here: Mapping[int, LineNote], file: str, text: Sequence[str], stretches: Sequence[tuple[int, int]]
+) -> list[Row]:
+    """The lines of these stretches, by first and last line, with `...` between two."""
+    rows: list[Row] = []
+    for first, last in stretches:
+        if rows:
+            rows.append(("", "", "", "", "...", ""))
+        rows += [
+            source_row(here.get(number, LineNote()), file, number, text[number - 1])
+            for number in range(first, last + 1)
+        ]
+    return rows
 
 
 def _has_room(rows: Sequence[Row], width: int) -> bool:
