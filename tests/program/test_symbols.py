@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from tests.naive.program_builder import ProgramBuilder
+from tracekit.formats.errors import TracekitError
 from tracekit.formats.image import BlockFlag, CallFlag
+from tracekit.program.function_names import brief, shorter_names
 from tracekit.program.lookup import functions_named, names_of
 from tracekit.program.program import Program
-from tracekit.program.symbols import shorter_names
 
 STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char>>"
 
@@ -54,6 +55,19 @@ def test_a_callee_that_nothing_describes_is_shown_as_a_unit_declares_it() -> Non
 def test_a_function_may_be_named_as_shown_or_as_a_demangler_has_it_or_as_the_linker_knows_it(name: str) -> None:
     found = program(("main", "main"), ("_ZN3foo4pathEv", "foo::path(std::string) const"))
     assert np.flatnonzero(functions_named(found, name)).tolist() == [1]
+
+
+def test_a_function_may_be_named_as_text_shows_it() -> None:
+    iterators = [f"std::array<{number}, 1024>::iterator" for number in ("unsigned int", "unsigned long")]
+    sorting = [f"void std::sort<{each}, std::less<>>({each}, {each}, std::less<>)" for each in iterators]
+    found = program(
+        ("main", "main"), ("_Z1", sorting[0]), ("_Z2", sorting[1]), ("_Z3", sorting[1].replace("sort", "s"))
+    )
+    shown = brief(found.function_name(1))
+    assert shown == "std::sort<...>"
+    assert np.flatnonzero(functions_named(found, shown)).tolist() == [1, 2]
+    with pytest.raises(TracekitError, match=r"no function 'std::sort'; there is std::sort<\.\.\.>, "):
+        functions_named(found, "std::sort")
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ NODES = {"a": "task", "b": "task", "make": "create", "lock": "sync"}
 def test_what_cannot_be_asked_is_told(forked: Forked) -> None:
     trace = forked("2")
     for wrong, message in (
-        (("--faster", "fub:2"), "has no function fub"),
+        (("--faster", "fub:2"), "has no function 'fub'; there is fib"),
         (("--faster", "fib"), "FUNCTION:FACTOR"),
         (("--faster", "fib:0"), "FUNCTION:FACTOR"),
         (("--work", "seconds"), "seconds"),

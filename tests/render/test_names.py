@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tracekit.program.function_names import LONGEST, brief
 from tracekit.render.dependence import object_text
-from tracekit.render.names import LONGEST, brief, brief_type, variable_name, with_brief_names
+from tracekit.render.names import brief_type, variable_name, with_brief_names
 
 VECTOR = "std::vector<std::pair<int, long>, std::allocator<std::pair<int, long>>>"
 """Longer than any name that is shown whole."""

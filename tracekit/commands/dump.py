@@ -110,13 +110,9 @@ class Namer:
 
     def functions_named(self, name: str) -> set[int]:
         """The functions with this name (demangled, or as the linker knows them). Raises TracekitError if none."""
-        from tracekit.program.lookup import names_of
+        from tracekit.program.lookup import functions_named
 
-        program = self.program
-        functions = {row for row in range(len(program.functions)) if name in names_of(program, row)}
-        if not functions:
-            raise TracekitError(f"The trace's program has no function {name!r}.")
-        return functions
+        return set(functions_named(self.program, name).nonzero()[0].tolist())
 
     def function_of(self, code: int, subject: int) -> int:
         """The function that an event belongs to, or NONE."""

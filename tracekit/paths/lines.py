@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from tracekit.formats.events import NONE
 from tracekit.formats.image import OpKind
+from tracekit.program.function_names import shortest_name
 from tracekit.program.nearest import Nearest
 from tracekit.program.program import Program
 from tracekit.program.sources import is_system
-from tracekit.program.symbols import INLINING_LIMIT, shortest_name
+from tracekit.program.symbols import INLINING_LIMIT
 
 I8 = NDArray[np.int64]
 

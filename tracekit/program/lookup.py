@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 
 from tracekit.formats.errors import TracekitError
 from tracekit.program.fates import fate_at, fate_text
+from tracekit.program.function_names import LONGEST, brief, shorter_names
 from tracekit.program.sources import is_meant
-from tracekit.program.symbols import shorter_names
 
 if TYPE_CHECKING:
     from tracekit.program.program import Program
 
 
 def functions_named(program: Program, name: str) -> NDArray[np.uint8]:
-    """1 for each function with this name: demangled, with or without its parameters, or as the linker knows it.
+    """1 for each function with this name: demangled, with or without its parameters, as text shows it, which may be
+    several (``f<...>``), or as the linker knows it.
 
     Raises TracekitError, with names like it, if there is none.
     """
@@ -92,7 +93,7 @@ def _chosen(
     names: Mapping[str, list[int]], name: str, count: int, sentence: str, like: Sequence[str] = ()
 ) -> NDArray[np.uint8]:
     if name not in names:
-        near = like[:5] or _near(name, [known for known in names if known])
+        near = like[:5] or _near(name, [known for known in names if 0 < len(known) <= LONGEST])
         raise TracekitError(f"{sentence}; there is {', '.join(near)}." if near else f"{sentence}.")
     chosen = np.zeros(count, np.uint8)
     chosen[names[name]] = 1
@@ -108,7 +109,8 @@ def _near(name: str, known: list[str]) -> list[str]:
 
 def names_of(program: Program, function: int) -> set[str]:
     """What the command line may call a function: as shown, shorter, as a demangler has it, or as the linker does."""
-    names = shorter_names(program.function_name(function))
+    name = program.function_name(function)
+    names = {*shorter_names(name), brief(name)}
     return {*names, *(name.replace(*_STRING) for name in names), program.text(int(program.functions["name"][function]))}
 
 

@@ -247,39 +247,3 @@ class Symbols:
         if chain:
             chain[-1]["function"] = function
         return chain
-
-
-def shorter_names(name: str) -> set[str]:
-    """What a function with this name may be called as well: without parameters, without the result's type.
-
-    ``void (anonymous namespace)::f<int>(int) const`` is ``(anonymous namespace)::f<int>``, too.
-    """
-    text = _QUALIFIERS.sub("", name)
-    if text.endswith(")"):
-        depth = 0
-        for at in range(len(text) - 1, -1, -1):
-            depth += (text[at] == ")") - (text[at] == "(")
-            if depth == 0:
-                text = text[:at]
-                break
-    names = {name, text}
-    if "operator" not in text:
-        depth = start = 0
-        for at, letter in enumerate(text):
-            depth += (letter in "<(") - (letter in ">)")
-            if letter == " " and depth == 0 and not _ENCLOSING.match(text, at):
-                start = at + 1
-        names.add(text[start:])
-    return names - {""}
-
-
-def shortest_name(name: str) -> str:
-    """The shortest of these: without parameters and the result's type."""
-    return min(shorter_names(name), key=lambda each: (len(each), each), default=name)
-
-
-_QUALIFIERS = re.compile(r"( \(\.[^()]*\)| const| volatile| &&?| requires .*)+$")
-"""What stands after the parameters; in parentheses and with a dot, a clone's suffix."""
-
-_ENCLOSING = re.compile(r"( const| volatile| &&?)+::")
-"""The qualifiers of a function that the named one's class is local to: `f() const::Local::g()`."""

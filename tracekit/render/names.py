@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-Json = Mapping[str, Any]
+from tracekit.program.function_names import LIBRARY, brief
 
-LONGEST = 60
-"""A name of so many letters is shown as it is."""
+Json = Mapping[str, Any]
 
 SCALARS = frozenset({str, int, float, bool, type(None)})
 """The types of JSON's values that hold no others: most of what there is, and not looked into."""
@@ -20,16 +19,8 @@ _NAMED = frozenset({"function", "within", "root", "path", "recursion", "callers"
 """Keys of a profile's JSON whose strings are names of functions, or steps of a context with one."""
 _TYPES = frozenset({"type", "also"})
 """Keys of which strings are names of types."""
-_LIBRARY = re.compile(r"(?<![\w:])(?:alloc|core|std)::(?:[a-z_][a-z0-9_]*::)*(?=[A-Z])")
-"""The modules before a type or a trait of Rust's library; names of C++'s library have no capitals."""
 _DEFAULT = re.compile(r", (?:alloc::alloc::)?Global(?=[,>])")
 """The allocator that boxes, vectors and their kin have if the program does not name one."""
-_SYMBOL = re.compile(r"^(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|[<>]=?|[-+*/%^&|~!=,]+) ?")
-"""The operator behind the word `operator`."""
-_ENCLOSING = re.compile(
-    r"(?<!operator)\((?!anonymous namespace\))(?:[^()]|\([^()]*\))*\)(?: const| volatile| &&?)*(?=::)"
-)
-"""The parameters and qualifiers of a function in whose name another one's stands: of a lambda, or a local type."""
 _OF_COMPILER = {
     ".lb": "OpenMP's lower bound",
     ".ub": "OpenMP's upper bound",
@@ -99,32 +90,10 @@ def _brief_step(step: str) -> str:
     return f"{parts[1]}{brief(parts[2])}{parts[3]}" if parts else step
 
 
-def brief(name: str) -> str:
-    """A function's name; a long one without parameters and result, and with `<...>` for the arguments of templates.
-
-    `void std::sort<It, Less>(It, It, Less)` is `std::sort<...>`, and a lambda of it `std::sort<...>::'lambda'`;
-    `(anonymous namespace)` and operators stay. Types and traits of Rust's library are named without their modules:
-    `<Vec<T,A> as Deref>::deref`.
-    """
-    name = _LIBRARY.sub("", name)
-    if len(name) <= LONGEST:
-        return name
-    from tracekit.program.symbols import shortest_name
-
-    shortest = shortest_name(name)
-    if len(shortest) <= LONGEST:
-        return shortest
-    scope, operator, rest = shortest.partition("operator")
-    symbol = rest.removesuffix(_SYMBOL.sub("", rest, count=1))
-    rust = scope[: scope.startswith("<")]  # `<type as trait>::f`: both keep their names
-    plain = _without_arguments(scope.removeprefix(rust)) + operator + symbol + _without_arguments(rest[len(symbol) :])
-    return rust + _ENCLOSING.sub("", plain)
-
-
 @cache
 def brief_type(name: str) -> str:
     """A type's name; `RawVec<alloc::vec::Vec<u8, alloc::alloc::Global>, alloc::alloc::Global>` is `RawVec<Vec<u8>>`."""
-    return _LIBRARY.sub("", _DEFAULT.sub("", name))
+    return LIBRARY.sub("", _DEFAULT.sub("", name))
 
 
 def variable_name(name: str) -> str:
@@ -132,14 +101,3 @@ def variable_name(name: str) -> str:
     if not name.startswith("."):
         return name
     return next((words for part, words in _OF_COMPILER.items() if part in name), "a variable of the compiler")
-
-
-def _without_arguments(name: str) -> str:
-    """Outermost `<` ... `>` without what is between."""
-    kept, depth = [], 0
-    for letter in name:
-        depth -= letter == ">" and depth > 0
-        if depth == 0:
-            kept.append("<..." if letter == "<" else letter)
-        depth += letter == "<"
-    return "".join(kept)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
+from tracekit.program.function_names import brief
 from tracekit.render.communication import role_text
 from tracekit.render.heatmap import SHADES
-from tracekit.render.names import brief
 from tracekit.render.picture import picture_head
 from tracekit.render.text import Json, Style, cell, more, table, traces_text
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
-from tracekit.render.names import brief
+from tracekit.program.function_names import brief
 from tracekit.render.picture import picture_head
 from tracekit.render.places import place_text, without_folder
 from tracekit.render.text import Json, Style, cell, clipped, more, table, traces_text

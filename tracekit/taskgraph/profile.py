@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.formats.errors import TracekitError
 from tracekit.formats.events import NONE
 from tracekit.modules.merge_rows import add, greatest, join_rows, least
 from tracekit.paths.profile import Names
+from tracekit.program.lookup import functions_named
 from tracekit.program.program import Program
 from tracekit.taskgraph.collector import StepCollector
 from tracekit.taskgraph.distinct import distinct
@@ -174,10 +174,7 @@ class TaskGraphProfile:
         names = np.array([program.function_name(function) for function in range(len(program.functions))], object)
         wishes: list[tuple[str, float, NDArray[np.bool_]]] = []
         for name, factor in faster:
-            chosen = np.array([name in (each, each.partition("(")[0]) for each in names], np.bool_)
-            if not chosen.any():
-                raise TracekitError(f"--faster: the program has no function {name}.")
-            wishes.append((name, factor, chosen))
+            wishes.append((name, factor, functions_named(program, name).astype(np.bool_)))
         if not faster:
             critical = np.zeros(len(names), np.int64)
             counts = self.graph.record_counts(self.on_path)[: len(owners)] * self.graph.each[self.work][: len(owners)]

@@ -14,10 +14,10 @@ from tests.commands.test_merge import CHAINED, record
 from tracekit.cli import main
 from tracekit.inputs import Gathered
 from tracekit.profiles.profile import Profile
+from tracekit.program.function_names import brief
 from tracekit.program.sources import Sources
 from tracekit.render.html import MOST_BYTES, layout, write_page
 from tracekit.render.html.data import Limits, choose
-from tracekit.render.names import brief
 
 HOSTILE = '</script><script>document.title = "owned"</script><img src=x onerror=alert(1)>'
 
