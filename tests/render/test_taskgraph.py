@@ -29,3 +29,10 @@ def test_contexts_in_tables_are_short() -> None:
     steps = [f"function_{number}:10" for number in range(20)]
     assert short_context(context(*steps)) == "main > ... > function_18:10 > function_19:10"
     assert len(short_context(context("f:3", "n" * 300))) < 90
+    assert short_context(context("__gnu_cxx::__exchange_and_add(int volatile*, int):66:12")) == (
+        "main > __gnu_cxx::__exchange_and_add:66:12"
+    )
+    assert short_context(context("get(int):2", *steps, "loop std::sort<int*, Less>(int*, int*, Less):7")).endswith(
+        "> loop std::sort<...>:7"
+    )
+    assert short_context(context("get(int):2")) == "main > get(int):2", "there is room for the parameters"

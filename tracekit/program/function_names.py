@@ -50,18 +50,19 @@ def shortest_name(name: str) -> str:
     return min(shorter_names(name), key=lambda each: (len(each), each), default=name)
 
 
-def brief(name: str) -> str:
-    """A function's name; a long one without parameters and result, and with `<...>` for the arguments of templates.
+def brief(name: str, longest: int = LONGEST) -> str:
+    """A function's name; one of more than `longest` letters is without parameters and result.
 
+    If that is too long, too, `<...>` stands for the arguments of templates:
     `void std::sort<It, Less>(It, It, Less)` is `std::sort<...>`, and a lambda of it `std::sort<...>::'lambda'`;
     `(anonymous namespace)` and operators stay. Types and traits of Rust's library are named without their modules:
     `<Vec<T,A> as Deref>::deref`.
     """
     name = LIBRARY.sub("", name)
-    if len(name) <= LONGEST:
+    if len(name) <= longest:
         return name
     shortest = shortest_name(name)
-    if len(shortest) <= LONGEST:
+    if len(shortest) <= longest:
         return shortest
     scope, operator, rest = shortest.partition("operator")
     symbol = rest.removesuffix(_SYMBOL.sub("", rest, count=1))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from tracekit.program.function_names import LIBRARY, brief
+from tracekit.program.function_names import LIBRARY, LONGEST, brief
 
 Json = Mapping[str, Any]
 
@@ -56,7 +56,7 @@ def _with_brief_names(value: Any, place: Callable[[Json], Json] | None, known: d
         copy = known.get(id(value))
         if copy is None:
             copy = {
-                key: _brief(part, _brief_step, place, known)
+                key: _brief(part, brief_step, place, known)
                 if key in _NAMED
                 else _brief(part, brief_type, place, known)
                 if key in _TYPES
@@ -84,10 +84,10 @@ def _brief(
 
 
 @cache
-def _brief_step(step: str) -> str:
+def brief_step(step: str, longest: int = LONGEST) -> str:
     """A step of a context as profiles have it: `loop main:12`, `main:12:3`, `recursion main:12:3`, or a name alone."""
     parts = _STEP.fullmatch(step)
-    return f"{parts[1]}{brief(parts[2])}{parts[3]}" if parts else step
+    return f"{parts[1]}{brief(parts[2], longest)}{parts[3]}" if parts else step
 
 
 @cache

@@ -10,6 +10,7 @@ from pathlib import Path
 from tracekit.counted import counted
 from tracekit.formats.errors import TracekitError
 from tracekit.program.function_names import brief
+from tracekit.render.names import brief_step
 from tracekit.render.picture import picture_head
 from tracekit.render.places import place_text, without_folder
 from tracekit.render.text import Json, Style, cell, clipped, more, table, traces_text
@@ -166,8 +167,15 @@ def context_text(context: Json | None) -> str:
 
 
 def short_context(context: Json | None) -> str:
-    """The root and as many of the last steps as fit in a cell, at least one: `main > ... > loop f:3`."""
+    """The root and as many of the last steps as fit in a cell, at least one: `main > ... > loop f:3`.
+
+    If not all do, functions are named without their parameters.
+    """
     whole = context_text(context)
+    if context is not None and len(whole) > LONGEST:
+        root, *path = (brief_step(step, 0) for step in (context["root"], *context["path"]))
+        context = {"root": root, "path": path}
+        whole = context_text(context)
     if context is None or len(whole) <= LONGEST or len(context["path"]) < 2:
         return clipped(whole)
     last = [clipped(context["path"][-1])]
