@@ -148,6 +148,7 @@ def test_sums_that_no_clause_names(level: str, tmp_path: Path) -> None:
     assert len(expected) == 2
     for line, reason in expected.items():
         assert reason in found[line], f"{line} {level}: {found[line]}"
+    assert "argument" in found[max(expected)], found
 
 
 @needs.needs("flang")

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from tracekit.formats.fortran_sources import is_fortran
 from tracekit.formats.image import LoopFlag, OpKind, PhiKind, VariableFlag
 from tracekit.verdicts.clauses import LOCAL, Clauses, NoDirective
 from tracekit.verdicts.object_uses import ObjectUses
@@ -132,7 +133,8 @@ class VariableClauses:
         if not flags & VariableFlag.POINTEE:
             return
         place = self.program.place(int(variable["location"]))
-        name = self.program.text(int(variable["name"])) or "what a pointer leads to"
+        nameless = "an argument, or what a pointer leads to" if is_fortran(place["file"]) else "what a pointer leads to"
+        name = self.program.text(int(variable["name"])) or nameless
         what = f"{name} ({place['file']}:{place['line']})"
         if flags & VariableFlag.READ_FIRST and is_summed:
             raise NoDirective(f"it accumulates in {what}, which no clause names; {LOCAL}")
