@@ -61,4 +61,30 @@ void *tk_find_real(void **slot, const char *name)
     __atomic_store_n(slot, found, __ATOMIC_RELAXED);
     return found;
 }
+
+/* What a library finds that was opened for itself alone (dlopen with RTLD_LOCAL, as Python opens its modules), in
+ * itself and in those that it needs: none of these comes next to this one. It stays, for it is called from now on. */
+static void *found_by(const void *caller, const char *name)
+{
+    Dl_info of_caller, of_found, own;
+    void *library = dladdr(caller, &of_caller) ? dlopen(of_caller.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    if (!library)
+        return NULL;
+    void *found = dlsym(library, name);
+    dlclose(library);
+    if (!found || !dladdr(found, &of_found) || !dladdr(&lock_word, &own) || of_found.dli_fbase == own.dli_fbase)
+        return NULL;
+    dlopen(of_found.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    return found;
+}
+
+void *tk_find_real_for(void **slot, const char *name, const void *caller)
+{
+    void *found = tk_find_real(slot, name);
+    if (!found) {
+        found = found_by(caller, name);
+        __atomic_store_n(slot, found, __ATOMIC_RELAXED);
+    }
+    return found;
+}
 #endif

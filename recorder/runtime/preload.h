@@ -131,6 +131,7 @@ void *tk_own_pages(uint64_t bytes);
 
 /* preload.c */
 void *tk_find_real(void **slot, const char *name);
+void *tk_find_real_for(void **slot, const char *name, const void *caller);
 /* The thread has the lock, or is about to take it. */
 extern __thread int tk_has_lock __attribute__((tls_model("initial-exec")));
 void tk_lock(void);
@@ -344,7 +345,9 @@ void tk_watch_mappings(void);
 #define TK_REAL(name) \
     ({ \
         static void *real_##name; \
-        (__typeof__(&name))(TK_LIKELY(real_##name) ? real_##name : tk_find_real(&real_##name, #name)); \
+        (__typeof__(&name))(TK_LIKELY(real_##name) \
+                                ? real_##name \
+                                : tk_find_real_for(&real_##name, #name, __builtin_return_address(0))); \
     })
 #endif
 

@@ -344,3 +344,38 @@ def test_threads_that_run_while_libraries_come_and_go(tmp_path: Path) -> None:
         assert reader.done is not None and reader.done["cut"] == ""
         visits = int(done.stdout)
         assert reader.done["totals"]["stores"] == visits + 1 + 2  # stop, and the handles
+
+
+@pytest.mark.parametrize("instrumented", [False, True])
+def test_a_plugin_in_cxx_of_a_program_in_c(instrumented: bool, tmp_path: Path) -> None:
+    """Functions of libstdc++ before which the runtime stands are found, which the plugin brings for itself alone."""
+    source = """
+        struct Counter { int value; Counter(int value) : value(value) {} };
+        extern "C" int f(int n) { static Counter first(n); return first.value + n; }"""
+    if instrumented:
+        plugin = build(tmp_path, source, "-shared", "-fPIC", name="plugin.so", cxx=True)
+    else:
+        plugin = tmp_path / "plugin.so"
+        (tmp_path / "plugin.cpp").write_text(source)
+        subprocess.run(["c++", "-shared", "-fPIC", tmp_path / "plugin.cpp", "-o", plugin], check=True)
+    app = build(
+        tmp_path,
+        r"""
+        #include <dlfcn.h>
+        #include <stdio.h>
+        int main(int argc, char **argv)
+        {
+            int (*f)(int);
+            for (int i = 1; i < 4; i++) {
+                void *plugin = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+                if (!plugin || !(*(void **)&f = dlsym(plugin, "f"))) return 2;
+                printf("%d ", f(i));
+                dlclose(plugin);
+            }
+            return 0;
+        }""",
+        "-ldl",
+    )
+    alone = subprocess.run([app, plugin], capture_output=True, text=True, check=True)
+    done = record(tmp_path, app, plugin)
+    assert (done.returncode, done.stdout) == (0, alone.stdout), done.stderr
