@@ -33,7 +33,7 @@ _SOURCE_LLVM_OPTIONS = ("-disable-loop-idiom-all", "-unswitch-threshold=0", "-en
 # time, for nothing.
 _WITHOUT_VARIABLES = ("-experimental-debug-variable-locations=false",)
 
-GUARDS = ("__cxa_guard_acquire", "__cxa_guard_release")
+CXX_WRAPPED = ("__cxa_guard_acquire", "__cxa_guard_release", "_ZSt11_Hash_bytesPKvmm")
 """Functions of the C++ library that static programs wrap."""
 _WITHOUT_LIBRARY = frozenset({"-nostdlib", "-nodefaultlibs", "-nostdlib++", "-stdlib=libc++"})
 """With one of these, clang does not link libstdc++."""
@@ -243,7 +243,7 @@ def _last_link_options(
         return []
     options: list[str] = []
     if name == "c++" and not _WITHOUT_LIBRARY & set(words):
-        options += [f"-Wl,--wrap={guard},-u,{guard}" for guard in GUARDS]
+        options += [f"-Wl,--wrap={name},-u,{name}" for name in CXX_WRAPPED]
         options += ["-Wl,-lstdc++", "-Wl,-lm"]
     return [*options, "-Xlinker", toolchain.runtime_file("static_end.o", clang, libc)]
 

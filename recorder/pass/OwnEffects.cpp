@@ -20,6 +20,7 @@ bool isMathematics(llvm::StringRef Name) {
 bool hasOwnEffects(llvm::StringRef Name) {
   return llvm::StringSwitch<bool>(Name)
       .Case("_ZNSt3__112__next_primeEm", true) // libc++'s hash tables, of which all else is in headers
+      .Case("_ZSt11_Hash_bytesPKvmm", true)    // std::hash of libstdc++
       .Cases("rand_r", "erand48", "nrand48", "jrand48", true)
       .Cases("strtof", "strtod", "strtold", true)
       .Cases("strtol", "strtoll", "strtoul", "strtoull", "strtoimax", "strtoumax", true)

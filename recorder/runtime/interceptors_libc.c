@@ -175,6 +175,13 @@ WRAP_FGETS_CHECKED(__fgets_unlocked_chk)
 WRAP_FREAD_CHECKED(__fread_chk)
 WRAP_FREAD_CHECKED(__fread_unlocked_chk)
 
+/* -- the library of C++ ---------------------------------------------------------------------- */
+
+/* std::_Hash_bytes of libstdc++, by which std::hash looks at strings. */
+size_t _ZSt11_Hash_bytesPKvmm(const void *bytes, size_t size, size_t seed);
+TK_WRAP(size_t, _ZSt11_Hash_bytesPKvmm, (const void *bytes, size_t size, size_t seed), (bytes, size, seed),
+        tk_library_load(bytes, size))
+
 /* -- sorting ---------------------------------------------------------------------------------- */
 
 /* Before the comparisons run, the array is read; when they are done, it is written. */

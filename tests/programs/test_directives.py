@@ -425,6 +425,44 @@ def test_the_other_order_does_not_meet_names_of_the_program(tmp_path: Path) -> N
     assert [printed(program, {"TRACEKIT_ORDER": str(order)}) for order in (0, *ORDERS)] == [b"12\n0"] * 4
 
 
+HASHES = """#include <cstdio>
+#include <string>
+#include <unordered_map>
+#include <vector>
+int main() {
+    std::vector<std::string> words;
+    std::unordered_map<std::string, int> number;
+    for (int i = 0; i < 300; i++) words.push_back("a word that is not short " + std::to_string(i % 50));
+    for (int i = 0; i < 300; i++) number.emplace(words[i], i);
+    std::vector<int> found(300);
+    for (int i = 0; i < 300; i++) found[i] = number.find(words[i])->second; // independent
+    std::string key = "a word that has letters";
+    std::vector<size_t> hashes(300);
+    for (int i = 0; i < 300; i++) { // reads what the one before wrote
+        hashes[i] = std::hash<std::string>()(key);
+        key[i % 20] = 'a' + i % 26;
+    }
+    printf("%d %d", found[77], hashes[1] != hashes[2]);
+}
+"""
+
+
+@pytest.mark.parametrize("flags", [["-O0"], ["-O2"], ["-O2", "-static"]], ids=" ".join)
+def test_a_hash_of_a_string_reads_it_and_does_nothing_else(flags: list[str], tmp_path: Path) -> None:
+    """libstdc++ has it in the library: the runtime says what it reads."""
+    source = tmp_path / "app.cpp"
+    source.write_text(HASHES)
+    made = record(compile_program([source], tmp_path / "app", ["-g", *flags], instrumented=True))
+    assert made.outcome.stdout == b"27 1"
+    rows = analyze(made.trace, "advise", jobs=1, top=0, min_share=0.0).result["loops"]
+    found = {row["loop"]["line"]: row for row in rows if row["loop"]["file"].endswith("app.cpp")}
+    line = {text.split("// ")[1]: number for number, text in enumerate(HASHES.splitlines(), 1) if "// " in text}
+    assert found[line["independent"]]["openmp"]["pragma"] == "#pragma omp parallel for"
+    blocked = found[line["reads what the one before wrote"]]["cases"][0]["blocked_by"]
+    assert {row["reason"] for row in blocked} == {"dependence"}
+    assert ("store", "library") in {(row["source"]["kind"], row["destination"]["kind"]) for row in blocked}
+
+
 @pytest.mark.parametrize("level", ["-O0", "-O1", "-O2", "-O3"])
 def test_what_the_next_loop_would_load_again_is_no_value_left_behind(
     level: str, advised: Callable[[str, str], Advised]

@@ -119,7 +119,7 @@ def test_a_static_program_gets_the_whole_runtime() -> None:
     first = ["/cache/static_program.o", "/cache/image_runtime.o", "-Wl,@/cache/static_wrap.txt"]
     last = ["-Xlinker", "/cache/static_end.o"]
     assert added("-static a.o -o app") == [*first, *last]
-    library = [*(f"-Wl,--wrap={guard},-u,{guard}" for guard in driver.GUARDS), "-Wl,-lstdc++", "-Wl,-lm"]
+    library = [*(f"-Wl,--wrap={name},-u,{name}" for name in driver.CXX_WRAPPED), "-Wl,-lstdc++", "-Wl,-lm"]
     assert added("-static a.o -o app", "c++")[1:] == [*first, *library, *last]
     assert added("-static a.o -nostdlib -o app", "c++")[1:] == [*first, *last]
 

@@ -70,7 +70,8 @@ HARMLESS = (
     "pthread_mutexattr_init pthread_mutexattr_settype pthread_mutexattr_destroy pthread_condattr_init "
     "pthread_condattr_setclock pthread_condattr_destroy pthread_detach pthread_equal pthread_setspecific "
     "pthread_key_delete pthread_setname_np gettid flockfile funlockfile unlinkat linkat mkdirat renameat futimens "
-    "utimensat utimes mlock munlock madvise secure_getenv syslog openlog closelog"
+    "utimensat utimes mlock munlock madvise secure_getenv syslog openlog closelog "
+    "_ZSt11_Hash_bytesPKvmm"
 ).split()
 """Write no memory of the program that it could know the address of, but what was given to the library before."""
 
