@@ -40,6 +40,7 @@ _PRELOAD = (
     "interceptors_order.c",
     "interceptors_lifetimes.c",
     "interceptors_process.c",
+    "interceptors_exit.c",
     "preload_session.c",
     "preload_fork.c",
     "interceptors_shell.c",

@@ -50,6 +50,8 @@ typedef void (*thread_begin_t)(int, ompt_data_t *);
 
 static void thread_begin(int type, ompt_data_t *data)
 {
+    if (tk_current && type == OMPT_THREAD_WORKER)
+        tk_current->is_worker = 1;
     if (tk_noting()) {
         TK_RECORD2(openmp_thread, tk_ticket(), (uint64_t)type);
         dl_iterate_phdr(note_thread_local, NULL);

@@ -67,6 +67,8 @@ enum {
 
 enum { OMPT_DISPATCH_SECTION = 2 };
 
+enum { OMPT_THREAD_WORKER = 2 };
+
 /* openmp_calls.c: one more than the ticket of what a thread is giving up, 0 if it took none (tickets count from 0);
  * what libomp keeps for tools of a thread. */
 extern __thread uint64_t tk_taken;

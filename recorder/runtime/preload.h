@@ -91,6 +91,7 @@ struct tk_thread {
         } call[TK_MUTES];
     } mute;        /* calls that muted it, or let it be heard (preload_filter.c) */
     int farewells; /* rounds of thread-specific destructors seen */
+    int is_worker; /* of OpenMP's runtime: it does what another thread waits for */
     struct tk_handler handlers[TK_HANDLER_LEVELS];
 };
 
@@ -156,6 +157,7 @@ char **tk_hand_on(char *const *from, char *room);
 
 /* preload_streams.c */
 extern struct tk_counters tk_counters;
+extern struct tk_thread *tk_threads;
 extern __thread struct tk_thread *tk_current __attribute__((tls_model("initial-exec")));
 void tk_use_pool(const struct tk_layout *layout);
 void tk_scratch(void);
@@ -298,6 +300,9 @@ const char *tk_image_name(const struct tk_image *image);
 /* interceptors_signals.c */
 void tk_landing(void *frame);
 void tk_wrap_handlers(void);
+
+/* interceptors_exit.c */
+void tk_await_others(void);
 
 /* interceptors_threads.c */
 extern int tk_has_threads; /* the program has made a thread */

@@ -21,7 +21,7 @@ struct tk_counters tk_counters;
 
 __thread struct tk_thread *tk_current __attribute__((tls_model("initial-exec")));
 
-static struct tk_thread *threads; /* grows at the head, never shrinks; entries are used again */
+struct tk_thread *tk_threads; /* grows at the head, never shrinks; entries are used again */
 
 /* What is written here is never read. Threads share a few, as in image_runtime.c. */
 static uint64_t *scratch_words(void)
@@ -343,7 +343,7 @@ void tk_flip(void)
 /* An entry of the list of threads, its stream numbered (TK_NO_STREAM: the next free number, when it is first used). */
 struct tk_thread *tk_new_thread(uint32_t stream)
 {
-    struct tk_thread *thread = __atomic_load_n(&threads, __ATOMIC_ACQUIRE);
+    struct tk_thread *thread = __atomic_load_n(&tk_threads, __ATOMIC_ACQUIRE);
     for (; thread; thread = thread->next) {
         int unused = TK_UNUSED;
         if (__atomic_compare_exchange_n(&thread->use, &unused, TK_RUNNING, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -354,11 +354,12 @@ struct tk_thread *tk_new_thread(uint32_t stream)
         if (!thread)
             return NULL;
         thread->use = TK_RUNNING;
-        thread->next = __atomic_load_n(&threads, __ATOMIC_RELAXED);
-        while (!__atomic_compare_exchange_n(&threads, &thread->next, thread, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+        thread->next = __atomic_load_n(&tk_threads, __ATOMIC_RELAXED);
+        while (
+            !__atomic_compare_exchange_n(&tk_threads, &thread->next, thread, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
         }
     }
-    thread->depth = thread->farewells = 0;
+    thread->depth = thread->farewells = thread->is_worker = 0;
     thread->state = NULL;
     thread->held = (struct tk_state){0};
     thread->window = 0;
@@ -392,7 +393,7 @@ void tk_begin_thread(struct tk_thread *thread)
 
 static int is_any_running(void)
 {
-    for (struct tk_thread *thread = __atomic_load_n(&threads, __ATOMIC_ACQUIRE); thread; thread = thread->next)
+    for (struct tk_thread *thread = __atomic_load_n(&tk_threads, __ATOMIC_ACQUIRE); thread; thread = thread->next)
         if (__atomic_load_n(&thread->use, __ATOMIC_ACQUIRE) == TK_RUNNING)
             return 1;
     return 0;
@@ -429,7 +430,7 @@ void tk_end_thread(void)
 /* The newest thread that bears this handle, run out or not; handles are used again after a thread is joined. */
 struct tk_thread *tk_find_thread(pthread_t handle)
 {
-    struct tk_thread *thread = __atomic_load_n(&threads, __ATOMIC_ACQUIRE);
+    struct tk_thread *thread = __atomic_load_n(&tk_threads, __ATOMIC_ACQUIRE);
     struct tk_thread *exited = NULL;
     for (; thread; thread = thread->next) {
         int use = __atomic_load_n(&thread->use, __ATOMIC_ACQUIRE);
@@ -447,7 +448,7 @@ struct tk_thread *tk_find_thread(pthread_t handle)
 int tk_replace_exited(const struct tk_thread *thread)
 {
     int found = 0;
-    for (struct tk_thread *other = __atomic_load_n(&threads, __ATOMIC_ACQUIRE); other; other = other->next) {
+    for (struct tk_thread *other = __atomic_load_n(&tk_threads, __ATOMIC_ACQUIRE); other; other = other->next) {
         int exited = TK_EXITED;
         if (other != thread && pthread_equal(other->handle, thread->handle))
             found |=
@@ -460,7 +461,7 @@ int tk_replace_exited(const struct tk_thread *thread)
  * its next check: it may be in the middle of a record, in memory that nobody reads. */
 void tk_forget_threads(struct tk_thread *kept)
 {
-    for (struct tk_thread *thread = __atomic_load_n(&threads, __ATOMIC_ACQUIRE); thread; thread = thread->next) {
+    for (struct tk_thread *thread = __atomic_load_n(&tk_threads, __ATOMIC_ACQUIRE); thread; thread = thread->next) {
         thread->state = NULL;
         if (thread != kept)
             thread->use = TK_UNUSED;
@@ -487,7 +488,7 @@ void tk_new_epoch(void)
 /* Every thread comes here at its next check. The caller holds tk_lock. */
 void tk_clear_limits(void)
 {
-    for (struct tk_thread *thread = __atomic_load_n(&threads, __ATOMIC_ACQUIRE); thread; thread = thread->next)
+    for (struct tk_thread *thread = __atomic_load_n(&tk_threads, __ATOMIC_ACQUIRE); thread; thread = thread->next)
         if (thread->state) {
             __atomic_store_n(&thread->state->limit, NULL, __ATOMIC_SEQ_CST);
             __atomic_store_n(&thread->held.limit, NULL, __ATOMIC_SEQ_CST);

@@ -142,7 +142,7 @@ class Replay:
 
     @property
     def breaks_rules(self) -> bool:
-        """Whether the records broke one so far."""
+        """Whether the records broke one so far that no program can have broken."""
         return any(stream.breaks_rules for stream in self.streams)
 
     # -- the order of streams ----------------------------------------------------------------------

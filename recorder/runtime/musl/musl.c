@@ -27,6 +27,7 @@ int on_exit(void (*handler)(int, void *), void *argument)
 TK_EXPORT _Noreturn void exit(int status)
 {
     exit_status = status;
+    tk_await_others();
     TK_REAL(exit)(status);
     __builtin_unreachable();
 }

@@ -278,7 +278,7 @@ PATIENCE = 9  # records of paths not looked at yet to replay before the engine h
 SCALARS = 10
 """How many there are."""
 
-# Violations: what a stream says and no program can have done.
+# Violations: what a stream says and no program can have done, but for those OF_PROGRAMS.
 NO_FRAME = 0
 NOT_OPEN = 1
 NOT_CONTINUED = 2
@@ -312,6 +312,8 @@ _SENTENCES = {
     WRONG_BLOCK: "a path does not run the blocks that it says",
     WRONG_RUN: "a run does not have the iterations that it says",
 }
+OF_PROGRAMS = (OUTSIDE,)
+"""What a program that goes beyond an object can have done: nothing else is wrong then."""
 VIOLATIONS = tuple(_SENTENCES[violation] for violation in range(len(_SENTENCES)))
 """By violation: what `tracekit check` says of it."""
 
