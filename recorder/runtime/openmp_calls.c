@@ -108,13 +108,16 @@ static void *new_memory(void *address, size_t size)
     return address;
 }
 
+static __thread size_t last_size; /* of tk_last_task */
+
 #define WRAP_TASK_ALLOC(name, parameters, ...) \
     void *name parameters; \
     TK_EXPORT void *name parameters \
     { \
         void *task = RUNTIMES(name)(__VA_ARGS__); \
         tk_last_task = (uintptr_t)task; \
-        return new_memory(task, ((size + 7) & ~(size_t)7) + shared); \
+        last_size = ((size + 7) & ~(size_t)7) + shared; \
+        return new_memory(task, last_size); \
     }
 
 /* What is written into a task's memory before the task is there. */
@@ -123,6 +126,75 @@ WRAP_TASK_ALLOC(__kmpc_omp_task_alloc, (void *place, int thread, int flags, size
 WRAP_TASK_ALLOC(__kmpc_omp_target_task_alloc,
                 (void *place, int thread, int flags, size_t size, size_t shared, void *entry, int64_t device), place,
                 thread, flags, size, shared, entry, device)
+
+/* A taskloop whose variables are copied by the program's code: libomp makes memory for one more task, and calls that
+ * code, before anybody is told of the task. So it calls us, and we that code. Which one follows from the function of
+ * the tasks, for each has its own. */
+typedef void (*copy_t)(void *task, void *pattern, int is_last);
+
+#define COPIES 1024 /* a power of two: taskloops of a program; those beyond are not seen to */
+
+static struct {
+    const void *function; /* of the tasks; NULL: free */
+    copy_t copy;
+    size_t size;
+} copies[COPIES];
+
+static const void *function_of(void *const *task)
+{
+    return task[1];
+}
+
+/* The function's place, one that it takes now if there is none, or COPIES. */
+static uint32_t place_of(const void *function)
+{
+    uint32_t first = (uint32_t)((uintptr_t)function * 0x9e3779b97f4a7c15u >> 32);
+    for (uint32_t step = 0; step < COPIES; step++) {
+        uint32_t at = (first + step) % COPIES;
+        const void *taken = NULL;
+        if (__atomic_compare_exchange_n(&copies[at].function, &taken, function, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE) ||
+            taken == function)
+            return at;
+    }
+    return COPIES;
+}
+
+static void copy_task(void *task, void *pattern, int is_last)
+{
+    uint32_t at = place_of(function_of(pattern));
+    new_memory(task, __atomic_load_n(&copies[at].size, __ATOMIC_RELAXED));
+    __atomic_load_n(&copies[at].copy, __ATOMIC_ACQUIRE)(task, pattern, is_last);
+}
+
+/* What libomp is to call in place of `copy`. */
+static void *seen_copy(void *task, void *copy)
+{
+    uint32_t at = COPIES;
+    if (copy && (uintptr_t)task == tk_last_task && tk_noting())
+        at = place_of(function_of(task));
+    if (at == COPIES)
+        return copy;
+    __atomic_store_n(&copies[at].size, last_size, __ATOMIC_RELAXED);
+    __atomic_store_n(&copies[at].copy, (copy_t)copy, __ATOMIC_RELEASE);
+    return (void *)copy_task;
+}
+
+void __kmpc_taskloop(void *, int, void *, int, uint64_t *, uint64_t *, int64_t, int, int, uint64_t, void *);
+TK_EXPORT void __kmpc_taskloop(void *place, int thread, void *task, int is_deferred, uint64_t *low, uint64_t *high,
+                               int64_t step, int no_group, int schedule, uint64_t grain, void *copy)
+{
+    RUNTIMES(__kmpc_taskloop)
+    (place, thread, task, is_deferred, low, high, step, no_group, schedule, grain, seen_copy(task, copy));
+}
+
+void __kmpc_taskloop_5(void *, int, void *, int, uint64_t *, uint64_t *, int64_t, int, int, uint64_t, int, void *);
+TK_EXPORT void __kmpc_taskloop_5(void *place, int thread, void *task, int is_deferred, uint64_t *low, uint64_t *high,
+                                 int64_t step, int no_group, int schedule, uint64_t grain, int modifier, void *copy)
+{
+    RUNTIMES(__kmpc_taskloop_5)
+    (place, thread, task, is_deferred, low, high, step, no_group, schedule, grain, modifier, seen_copy(task, copy));
+}
 
 /* The runtime's allocators hand memory on without a call of malloc. */
 #define WRAP_ALLOC(name, parameters, size, ...) \
