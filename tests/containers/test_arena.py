@@ -34,6 +34,30 @@ def test_gigabytes_cost_the_pages_touched() -> None:
     assert 0 < ar.touched(rows) <= 4 << 20  # two pages, or two huge ones
 
 
+def test_tables_side_by_side_are_zero_and_apart() -> None:
+    tables = ar.side_by_side((5, ROW), (1 << 17, "u4"), (1, "i8"))
+    assert [(table.dtype, len(table), table.flags.writeable) for table in tables] == [
+        (ROW, 5, True),
+        (np.dtype("u4"), 1 << 17, True),
+        (np.dtype("i8"), 1, True),
+    ]
+    for number, table in enumerate(tables):
+        assert not table.view(np.uint8).any()
+        table.view(np.uint8)[:] = number + 1
+    assert all((table.view(np.uint8) == number + 1).all() for number, table in enumerate(tables))
+    first = tables[0].ctypes.data
+    assert first % ar.HUGE_PAGE == 0 and tables[2].ctypes.data + 8 <= first + ar.HUGE_PAGE  # one huge page does
+    assert all(table.ctypes.data % ar.LINE == 0 for table in tables)
+
+
+@pytest.mark.parametrize("rows", [1, 1 << 18, 1 << 32])
+def test_dense_arrays_are_arrays_of_zeros(rows: int) -> None:
+    dense = ar.reserve("u8", rows, dense=True)
+    assert len(dense) == rows and dense[-1] == 0
+    dense[-1] = 3
+    assert dense[rows // 2] == 3 * (rows == 1)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_dropped_arrays_are_unmapped() -> None:
     before = address_space()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tracekit.contexts.kernels.contexts import name_loops
 from tracekit.contexts.kernels.streams import NO_LOOPS
 from tracekit.contexts.kernels.tree import LAST_NAME, NAMED_BITS
-from tracekit.contexts.state import no_names
+from tracekit.contexts.state import nothing_at_hand
 
 
 class Names(NamedTuple):
@@ -18,7 +18,7 @@ class Names(NamedTuple):
 
 
 def test_a_name_is_that_of_one_stack() -> None:
-    random, names = Random(1), Names(no_names())
+    random, names = Random(1), Names(nothing_at_hand()[1])
     stack_of: dict[int, tuple[int, ...]] = {NO_LOOPS: ()}
     lately = [NO_LOOPS]
     for _ in range(4 << NAMED_BITS):  # more stacks than there are places: names are given up, and never given again
@@ -32,12 +32,12 @@ def test_a_name_is_that_of_one_stack() -> None:
 
 
 def test_the_same_stack_keeps_its_name() -> None:
-    names = Names(no_names())
+    names = Names(nothing_at_hand()[1])
     assert name_loops(names, NO_LOOPS, 7) == name_loops(names, NO_LOOPS, 7)
 
 
 def test_a_place_without_names_gives_none() -> None:
-    names = Names(no_names())
+    names = Names(nothing_at_hand()[1])
     names.named["name"] = LAST_NAME + names.named["name"] % (1 << NAMED_BITS)
     assert name_loops(names, NO_LOOPS, 7) == 0
     assert name_loops(names, 0, 7) == 0

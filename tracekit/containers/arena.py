@@ -8,6 +8,7 @@ each batch, which raises TracekitError.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import mmap
@@ -24,6 +25,13 @@ from tracekit.formats.errors import TracekitError
 NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if os.uname().sysname == "Linux" else 0)
 """Do not set swap space aside for the mapping; Python names it from 3.13 on, macOS needs no such flag."""
 
+LINE = 64
+"""Bytes of a line of the processor's caches."""
+HUGE_PAGE = 1 << 21
+"""Bytes of a huge page: in one of them rows that are read at random take one entry of the processor's page cache."""
+SMALL_PAGES = 1 << 20
+"""Bytes at the beginning of a dense array that are left in small pages: a small analysis takes no more memory."""
+
 
 class Limited(Protocol):
     """An arena, or a structure with its `rows` and `control` that kernels fill likewise."""
@@ -37,9 +45,10 @@ class Limited(Protocol):
         """Elements USED, EXHAUSTED, and others."""
 
 
-def reserve(dtype: npt.DTypeLike, rows: int, least: int | None = None) -> npt.NDArray[Any]:
+def reserve(dtype: npt.DTypeLike, rows: int, least: int | None = None, dense: bool = False) -> npt.NDArray[Any]:
     """Reserve an array of `rows` zeros of `dtype`, fewer where the system refuses, but at least `least` (default: all).
 
+    `dense`: it fills up from its first row on, and rows are read at random; so it has huge pages where the system has.
     The memory goes back to the system with the last view of the array. Raises TracekitError if it refuses even that.
     """
     row = np.dtype(dtype)
@@ -47,8 +56,10 @@ def reserve(dtype: npt.DTypeLike, rows: int, least: int | None = None) -> npt.ND
     collected = False
     while True:
         try:
-            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE
-            return np.frombuffer(mmap.mmap(-1, max(rows * row.itemsize, 1), flags), row, rows)
+            mapping = _mapping(max(rows * row.itemsize, 1))
+            if dense:
+                _prefer_huge_pages(mapping, SMALL_PAGES)
+            return np.frombuffer(mapping, row, rows)
         except (OSError, OverflowError, ValueError) as error:
             if not collected:  # an analysis that failed is kept alive by its own error, with some of 128 TiB
                 gc.collect()
@@ -62,14 +73,50 @@ def reserve(dtype: npt.DTypeLike, rows: int, least: int | None = None) -> npt.ND
             rows = max(rows // 2, least)
 
 
-def arena(dtype: npt.DTypeLike, rows: int = 1 << 32, spare: int = SPARE, beside: int = 0, parts: int = 1) -> Arena:
+def _mapping(size: int) -> mmap.mmap:
+    return mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE)
+
+
+def _prefer_huge_pages(mapping: mmap.mmap, first: int) -> None:
+    """Ask for huge pages from the byte `first` on, a multiple of the size of a page."""
+    if hasattr(mmap, "MADV_HUGEPAGE") and first < len(mapping):
+        with contextlib.suppress(OSError):  # a kernel without them
+            mapping.madvise(mmap.MADV_HUGEPAGE, first)
+
+
+def side_by_side(*tables: tuple[int, npt.DTypeLike]) -> list[npt.NDArray[Any]]:
+    """Arrays of zeros, each of so many rows of a dtype, that are read at random: together in as few huge pages as do.
+
+    Every access of an analysis may look into each of them, so that small pages would crowd out each other.
+    """
+    kinds = [(rows, np.dtype(dtype)) for rows, dtype in tables]
+    sizes = [-(-rows * dtype.itemsize // LINE) * LINE for rows, dtype in kinds]
+    mapping = _mapping((-(-sum(sizes) // HUGE_PAGE) + 1) * HUGE_PAGE)  # one more, to begin at the edge of one
+    at = -np.frombuffer(mapping, np.uint8).ctypes.data % HUGE_PAGE
+    _prefer_huge_pages(mapping, at)
+    made = []
+    for (rows, dtype), size in zip(kinds, sizes):
+        made.append(np.frombuffer(mapping, dtype, rows, at))
+        at += size
+    return made
+
+
+def arena(
+    dtype: npt.DTypeLike,
+    rows: int = 1 << 32,
+    spare: int = SPARE,
+    beside: int = 0,
+    parts: int = 1,
+    dense: bool = False,
+) -> Arena:
     """Make an empty arena of at most `rows` rows of `dtype`, and not more than the machine has memory.
 
     A kernel may take at most `spare` rows at once. Where address space is limited, it has so many `parts` of it for
-    its rows and for `beside` bytes of other tables for each (budget.py). Raises TracekitError if the system gives none.
+    its rows and for `beside` bytes of other tables for each (budget.py); `dense` as for :func:`reserve`. Raises
+    TracekitError if the system gives none.
     """
     most = max(budget.most(rows, np.dtype(dtype).itemsize, beside, parts), 2 * spare)
-    return Arena(reserve(dtype, most, min(most, 2 * spare)), np.array([spare, 0], np.int64))
+    return Arena(reserve(dtype, most, min(most, 2 * spare), dense), np.array([spare, 0], np.int64))
 
 
 def copied(table: Arena) -> Arena:

@@ -23,8 +23,10 @@ def hash_table(fields: Sequence[tuple[Any, ...]], rows: int = 1 << 28, beside: i
     `beside` and `parts` are those of :func:`arena.arena`. Raises TracekitError if the system gives no address space.
     """
     row = np.dtype([("key", "<u8"), *fields])
-    made = arena.arena(row, rows, spare=8, beside=4 * CELLS + beside, parts=parts)  # enough for the first 16 cells
-    return HashTable(made.rows, arena.reserve("u4", CELLS * len(made.rows), 1 << 10), np.array([1, 0, 16], np.int64))
+    # Eight spare rows are enough for the first 16 cells.
+    made = arena.arena(row, rows, spare=8, beside=4 * CELLS + beside, parts=parts, dense=True)
+    cells = arena.reserve("u4", CELLS * len(made.rows), 1 << 10, dense=True)
+    return HashTable(made.rows, cells, np.array([1, 0, 16], np.int64))
 
 
 def copied_table(table: HashTable, rows: int = 1 << 28, beside: int = 0, parts: int = 1) -> HashTable:

@@ -10,17 +10,19 @@ from tracekit.containers import arena
 from tracekit.containers.hash_table import copied_table
 from tracekit.contexts.kernels.streams import Stream
 from tracekit.contexts.kernels.tree import Contexts
-from tracekit.contexts.state import MOST_CONTEXTS
+from tracekit.contexts.state import MOST_CONTEXTS, nothing_at_hand
 
 
 def copied_contexts(contexts: Contexts) -> Contexts:
     """A copy that grows by itself; tables that never change are shared."""
+    called, named = nothing_at_hand()
+    called[:], named[:] = contexts.called, contexts.named
     return contexts._replace(
         tree=copied_table(contexts.tree, MOST_CONTEXTS),
         sites=copied_table(contexts.sites, MOST_CONTEXTS),
         nodes=contexts.nodes.copy(),
-        called=contexts.called.copy(),
-        named=contexts.named.copy(),
+        called=called,
+        named=named,
         recursing=contexts.recursing.copy(),
     )
 

@@ -34,23 +34,23 @@ def empty_contexts(program: Program, rule: int, most: int = MOST_NODES) -> Conte
     for field in ("parent", "function", "loop", "call", "external", "camp_id"):
         nodes.rows[field][0] = -1
     static = static_tree(program)
+    called, named = nothing_at_hand()
     return Contexts(
         nodes,
         hash_table([], MOST_CONTEXTS),
         rule=np.array([rule], np.int64),
         nodes=np.array([0, most], np.int64),
-        called=np.zeros(1 << tree.CALLED_BITS, tree.CALLED),
-        named=no_names(),
+        called=called,
+        named=named,
         recursing=static.recursive.copy(),
         **static._asdict(),
     )
 
 
-def no_names() -> NDArray[Any]:
-    """The places that stacks of loops are given names by."""
-    named = np.zeros(1 << tree.NAMED_BITS, tree.NAMED)
-    named["name"] = np.arange(len(named))
-    return named
+def nothing_at_hand() -> tuple[NDArray[Any], NDArray[Any]]:
+    """``called`` and ``named`` of Contexts before the first event."""
+    called, named = arena.side_by_side((1 << tree.CALLED_BITS, tree.CALLED), (1 << tree.NAMED_BITS, tree.NAMED))
+    return called, named
 
 
 def nodes_of(contexts: Contexts) -> NDArray[Any]:

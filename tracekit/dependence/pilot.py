@@ -22,7 +22,7 @@ from tracekit.containers.kernels.shadow import Shadow, turn_to, writing
 from tracekit.contexts.kernels.iterations import is_in_loop
 from tracekit.contexts.kernels.streams import CLOCK
 from tracekit.contexts.state import empty_stream
-from tracekit.dependence.kernels.accesses import KNOWN, KNOWN_BITS, access_in
+from tracekit.dependence.kernels.accesses import access_in
 from tracekit.dependence.kernels.dependence import ENDING, allocate, change_object
 from tracekit.dependence.kernels.dependence_table import DependenceTable
 from tracekit.dependence.kernels.final_stores import FinalStores, by_access
@@ -228,12 +228,13 @@ class Pilot(Module):
     def state(self) -> PilotState:
         """Nothing is known."""
         memory = shadow.empty(STORED, per_stream=True)
+        known, relations = empty_relations()
         return PilotState(
             memory=memory,
             dirty=arena.reserve("u1", len(memory.pages)),
-            relations=empty_relations(),
+            relations=relations,
             access=np.zeros(len(self.program.ops) + 1, np.int64),
-            known=np.zeros(1 << KNOWN_BITS, KNOWN),
+            known=known,
             objects=empty_objects(),
             identities=hash_table([]),
             in_wrapper=in_wrapper(self.program),

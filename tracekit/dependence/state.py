@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 import tracekit.dependence.serialization  # noqa: F401  (says how states are taken elsewhere)
 from tracekit.containers import arena, maps, shadow
@@ -29,7 +32,7 @@ UPDATING = (OpKind.ATOMIC, OpKind.COPY_FROM, OpKind.COPY_TO, OpKind.CALL)
 
 def empty_state(program: Program, final: FinalStores | None = None) -> State:
     """The state before the first event; `final`: what a pass found."""
-    relations = empty_relations()
+    known, relations = empty_relations()
     return State(
         memory=shadow.empty(load_history.HISTORY, per_stream=True),
         readers=empty_load_history(len(relations.accesses.rows)),
@@ -45,7 +48,7 @@ def empty_state(program: Program, final: FinalStores | None = None) -> State:
         identities=hash_table([]),
         in_wrapper=in_wrapper(program),
         access=np.zeros(len(program.ops) + 1, np.int64),  # the last: an unknown call
-        known=np.zeros(1 << accesses.KNOWN_BITS, accesses.KNOWN),
+        known=known,
         ways=np.zeros(dependence_ways.WAYS, dependence_ways.WAY),
         final=nothing_known() if final is None else final,
     )
@@ -62,22 +65,28 @@ def empty_load_history(accesses: int) -> LoadHistory:
     )
 
 
-def empty_relations() -> DependenceTable:
-    """No dependences."""
+def empty_relations() -> tuple[NDArray[Any], DependenceTable]:
+    """No accesses at hand (KNOWN), and no dependences."""
+    known, related, exposed_loops = arena.side_by_side(
+        (1 << accesses.KNOWN_BITS, accesses.KNOWN),
+        (1 << dependence_table.RELATED_BITS, dependence_table.RELATED),
+        (1 << dependence_table.EXPOSED_BITS, dependence_table.EXPOSED_LOOPS),
+    )
     dependences = hash_table(dependence_table.DEPENDENCE_FIELDS, beside=dependence_table.LYING.itemsize)
     levels = hash_table(dependence_table.LEVEL_FIELDS, MOST_LEVELS, dependence_table.TALLY.itemsize, parts=2)
-    return DependenceTable(
+    relations = DependenceTable(
         accesses=hash_table(dependence_table.ACCESS_FIELDS, MOST_ACCESSES, load_history.SEEN.itemsize),
         dependences=dependences,
-        lying=arena.reserve(dependence_table.LYING, len(dependences.rows)),
-        related=np.zeros(1 << dependence_table.RELATED_BITS, dependence_table.RELATED),
+        lying=arena.reserve(dependence_table.LYING, len(dependences.rows), dense=True),
+        related=related,
         levels=levels,
         distances=maps.count_map(),
-        tallies=arena.reserve(dependence_table.TALLY, len(levels.rows)),
-        exposed=hash_table([]),
-        exposed_loops=np.zeros(1 << dependence_table.EXPOSED_BITS, dependence_table.EXPOSED_LOOPS),
+        tallies=arena.reserve(dependence_table.TALLY, len(levels.rows), dense=True),
+        exposed=hash_table(dependence_table.EXPOSED_FIELDS),
+        exposed_loops=exposed_loops,
         objects=hash_table(dependence_table.OBJECT_FIELDS),
     )
+    return known, relations
 
 
 def _empty_runs(program: Program) -> Runs:

@@ -207,12 +207,13 @@ def name_loops(contexts: Any, around: Any, node: Any) -> Any:
     Two stacks of one name are the same; one stack has another name when it comes again after many others.
     """
     key = (np.uint64(around) << np.uint64(32)) | np.uint64(node)
-    known = contexts.named[(key * GOLDEN) >> np.uint64(64 - NAMED_BITS)]
+    place = (key * GOLDEN) >> np.uint64(64 - NAMED_BITS)
+    known = contexts.named[place]
     name = np.int64(known.name)
     if around == 0 or (known.key != key and name >= LAST_NAME):
         name = np.int64(0)
     elif known.key != key:
-        name += 1 << NAMED_BITS
+        name = max(name, np.int64(place)) + (1 << NAMED_BITS)
         known.key = key
         known.name = name
     return name

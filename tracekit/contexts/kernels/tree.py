@@ -64,10 +64,10 @@ DYNAMIC = 2
 
 CALLED = np.dtype([("site", "<u8"), ("context", "<i4"), ("row", "<i4")])
 """``site``: call + 1 << 32 | function; ``row``: what such a call from the context enters, 0: not known."""
-CALLED_BITS = 13
+CALLED_BITS = 14
 NAMED = np.dtype([("key", "<u8"), ("name", "<i8")])
-"""``key``: the name of the loops around << 32 | node."""
-NAMED_BITS = 12
+"""``key``: the name of the loops around << 32 | node; ``name``: the last that the place gave out, or 0."""
+NAMED_BITS = 16
 LAST_NAME = (1 << 32) - (1 << NAMED_BITS)
 """A place gives out names up to this one: its number plus multiples of how many places there are."""
 

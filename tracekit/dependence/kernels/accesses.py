@@ -10,9 +10,9 @@ from tracekit.contexts.kernels.streams import CONTEXT, DEPTH
 from tracekit.dependence.kernels.dependence_table import access_of
 from tracekit.jit.kernel import inlined
 
-KNOWN = np.dtype([("key", "<u8"), ("access", "<i8")])
-"""An instruction << 32 | context that was met lately, and its access."""
-KNOWN_BITS = 16
+KNOWN = np.dtype("<u4")
+"""An access that was met lately, by a hash of instruction and context; its row says which they are."""
+KNOWN_BITS = 17
 CONTEXT_STRIDE = 0x9E3779B1
 """Accesses of one context lie side by side, those of two contexts far apart."""
 
@@ -38,8 +38,9 @@ def _access_of_instruction(state: Any, instruction: Any) -> Any:
 def _access_in_context(state: Any, levels: Any, instruction: Any, context: Any) -> Any:
     present = levels.control[CONTEXT]
     key = np.uint64((instruction << 32) | present)
-    known = state.known[np.uint64(instruction + present * CONTEXT_STRIDE) & np.uint64((1 << KNOWN_BITS) - 1)]
-    if known.key != key or known.access == 0:
-        known.access = access_of(state.relations, instruction, present, context, levels.control[DEPTH])
-        known.key = key
-    return np.int64(known.access)
+    place = np.uint64(instruction + present * CONTEXT_STRIDE) & np.uint64((1 << KNOWN_BITS) - 1)
+    access = np.uint64(state.known[place])
+    if state.relations.accesses.rows[access].key != key or access == 0:
+        access = np.uint64(access_of(state.relations, instruction, present, context, levels.control[DEPTH]))
+        state.known[place] = access
+    return np.int64(access)

@@ -17,7 +17,7 @@ from tracekit.containers.kernels.arena import USED, Arena
 from tracekit.containers.kernels.hash_table import GOLDEN, HashTable, find_or_make, has_row, row_of
 from tracekit.contexts.kernels.activations import activations_since, recursion_of
 from tracekit.contexts.kernels.levels import distance_to, is_between, is_from, last_begun, shared_from
-from tracekit.contexts.kernels.streams import CHAIN, DEPTH, LEAF_LEVEL, LEVELS, NEVER, STREAM_BITS
+from tracekit.contexts.kernels.streams import CHAIN, DEPTH, LEAF_LEVEL, LEVELS, NEVER, NO_LEVEL, STREAM_BITS
 from tracekit.dependence.kernels.sharding import DEPENDENCES_BEFORE, LEVELS_BEFORE, NOTHING, note_load_part
 from tracekit.jit.kernel import inlined, kernel
 
@@ -60,19 +60,26 @@ LYING = np.dtype(
 )
 """What is needed when a dependence does not lie as the last time: beside its row, which is a cache line without it."""
 LEVEL_FIELDS = [
-    ("intra", "<i4"),
+    ("intra", "<u4"),  # IN_ONE, or the stack of loops (`LEVEL.loops`) whose loops were all marked when it was; 0: not
     ("inter", "<i4"),
     ("least", "<i8"),
     ("greatest", "<i8"),  # distances
     ("execution", "<i8"),  # the last for which the level carried it
     ("carried", "<i8"),  # for how many it did
 ]
+IN_ONE = 1
+"""Both ends of a dependence lie in one iteration of a level; of the loops around it nothing is said."""
+EXPOSED_FIELDS = [("loops", "<u4"), ("nest", "<i4")]
+"""The stack of loops (`LEVEL.loops`) whose loops, but the outermost `nest`, were all marked when the level was."""
 OBJECT_FIELDS = [("execution", "<i8")]  # the first there
 TALLY = np.dtype([("distance", "<i8"), ("times", "<i8")])
 """What was counted `times` in sequence, and is not yet entered in the histogram."""
-RELATED = np.dtype([("key", "<u8"), ("row", "<i8")])
-"""A dependence that was found lately: kind, source and destination as numbers of accesses, and its row."""
-RELATED_BITS = 16
+RELATED = np.dtype("<u4")
+"""A dependence that was found lately, by a hash of kind, source and destination; the key of its row says which.
+
+Of accesses that a profile shows as other ones (inside a recursion leaf) it is another: they are not at hand.
+"""
+RELATED_BITS = 17
 EXPOSED_LOOPS = np.dtype([("key", "<u8"), ("nest", "<i8")])
 """An access << 32 | a stack of loops (`LEVEL.loops`) that its loads were marked as exposed in, but for `nest` loops."""
 EXPOSED_BITS = 14
@@ -89,11 +96,11 @@ class DependenceTable(NamedTuple):
     accesses: HashTable
     dependences: HashTable
     lying: NDArray[Any]  # LYING, beside `dependences`
-    related: NDArray[Any]  # RELATED, by a hash of the key
+    related: NDArray[Any]  # RELATED
     levels: HashTable
     distances: maps.CountTable  # row of a level << DISTANCE_BITS | distance
     tallies: NDArray[Any]  # TALLY, beside `levels`
-    exposed: HashTable  # access << 32 | node of a level
+    exposed: HashTable  # EXPOSED_FIELDS, by access << 32 | node of a level
     exposed_loops: NDArray[Any]  # EXPOSED_LOOPS, by a hash of the key
     objects: HashTable  # OBJECT_FIELDS, by dependence << 32 | identity
 
@@ -118,11 +125,11 @@ def relate(relations: Any, kind: Any, source: Any, destination: Any, execution: 
     row = np.uint64(known.dependences[way])
     if known.sources[way] != tag:
         key = np.uint64((kind << (2 * END_BITS)) | (source << END_BITS) | destination)
-        related = relations.related[(key * GOLDEN) >> np.uint64(64 - RELATED_BITS)]
-        if related.key != key:
-            related.row = _related(relations.accesses.rows, relations.dependences, kind, source, destination)
-            related.key = key
-        row = np.uint64(related.row)
+        place = (key * GOLDEN) >> np.uint64(64 - RELATED_BITS)
+        row = np.uint64(relations.related[place])
+        if relations.dependences.rows[row].key != key:  # row 0 has none
+            row = np.uint64(_related(relations.accesses.rows, relations.dependences, kind, source, destination))
+            relations.related[place] = row
         known.sources[way] = tag
         known.dependences[way] = row
     dependence = relations.dependences.rows[row]
@@ -250,7 +257,7 @@ def settle_all(relations: DependenceTable) -> None:
 @inlined
 def remember_place(relations: Any, levels: Any, row: Any, stamp: Any, shared: Any) -> None:
     """Remember how a dependence lies, which has just been entered."""
-    if levels.control[CHAIN] <= 0 or levels.control[LEAF_LEVEL] >= 0:  # in a leaf depths count as well
+    if levels.control[CHAIN] <= 0 or 0 <= levels.control[LEAF_LEVEL] < NO_LEVEL:  # in a leaf depths count as well
         return
     dependence = relations.dependences.rows[row]
     dependence.chain = levels.control[CHAIN]
@@ -318,7 +325,9 @@ def carry(relations: Any, row: Any, node: Any, distance: Any, execution: Any) ->
 @inlined
 def mark_intra(relations: Any, row: Any, node: Any) -> None:
     """Enter that both ends of a dependence lie in one iteration of the level of a node."""
-    relations.levels.rows[_level_row(relations.levels, row, node)].intra = 1
+    level = relations.levels.rows[_level_row(relations.levels, row, node)]
+    if level.intra == 0:
+        level.intra = IN_ONE
 
 
 @inlined
@@ -388,7 +397,10 @@ def _mark(lying: Any, table: HashTable, levels: Any, row: Any, intra: Any) -> No
         if levels[level].invocation <= mark:
             break
         if levels[level].depth == 0:  # else an activation, of which it is not said
-            table.rows[_level_row(table, row, levels[level].node)].intra = 1
+            known, loops = table.rows[_level_row(table, row, levels[level].node)], levels[level].loops
+            if loops != 0 and known.intra == loops:  # nor are the loops around it new
+                break
+            known.intra = max(loops, np.uint32(IN_ONE))
     lying[row].mark = innermost
     lying[row].loops[levels[intra - 1].loops & 3] = levels[intra - 1].loops
 
@@ -441,7 +453,7 @@ def _note_exposed(relations: Any, levels: Any, access: Any, known: Any, first: A
         known.exposed_from = min(known.exposed_from, outermost)
         known.exposed_to = innermost.looped
     else:
-        _mark_exposed(known, relations.exposed, levels.levels, count, first)
+        _mark_exposed(known, relations.exposed, levels.levels, count, first, around)
         marked.key = key
         marked.nest = around
 
@@ -457,13 +469,17 @@ def note_bare_part(relations: DependenceTable, levels: Any, access: Any, parts: 
 
 
 @kernel
-def _mark_exposed(known: Any, exposed: HashTable, levels: Any, count: Any, first: Any) -> None:
+def _mark_exposed(known: Any, exposed: HashTable, levels: Any, count: Any, first: Any, around: Any) -> None:
     outermost, innermost = levels[first].invocation, levels[count - 1].looped
     known_from, known_to = known.exposed_from, known.exposed_to
     if (known_to ^ innermost) >> STREAM_BITS != 0 or outermost > known_to:
         known_from, known_to = outermost, outermost - 1
-    for level in range(first, count):
+    for level in range(count - 1, first - 1, -1):
         if levels[level].depth == 0 and not known_from <= levels[level].invocation <= known_to:
-            row_of(exposed, (np.int64(known.printed) << 32) | levels[level].node)
+            key, loops = (np.int64(known.printed) << 32) | levels[level].node, levels[level].loops
+            row = exposed.rows[row_of(exposed, key)]
+            if loops != 0 and row.loops == loops and row.nest <= around:  # nor are the loops around it new
+                break
+            row.loops, row.nest = loops, around
     known.exposed_from = min(known_from, outermost)
     known.exposed_to = max(known_to, innermost)
