@@ -35,7 +35,14 @@ _SINCE = {
         "statvfs statvfs64 getgroups getitimer setitimer nanosleep clock_nanosleep getsockname getpeername getsockopt "
         "setsockopt bind tcgetattr tcsetattr wait waitpid wait3 wait4 waitid poll ppoll __poll_chk __ppoll_chk select "
         "pselect pipe pipe2 socketpair accept accept4 recvfrom __recvfrom_chk recvmsg fcntl fcntl64 pthread_create "
-        "pthread_join pthread_tryjoin_np pthread_timedjoin_np pthread_clockjoin_np thrd_create thrd_join"
+        "pthread_join pthread_tryjoin_np pthread_timedjoin_np pthread_clockjoin_np thrd_create thrd_join "
+        "_ZSt18_Rb_tree_incrementPSt18_Rb_tree_node_base _ZSt18_Rb_tree_incrementPKSt18_Rb_tree_node_base "
+        "_ZSt18_Rb_tree_decrementPSt18_Rb_tree_node_base _ZSt18_Rb_tree_decrementPKSt18_Rb_tree_node_base "
+        "_ZSt29_Rb_tree_insert_and_rebalancebPSt18_Rb_tree_node_baseS0_RS_ "
+        "_ZSt28_Rb_tree_rebalance_for_erasePSt18_Rb_tree_node_baseRS_ "
+        "_ZNSt8__detail15_List_node_base7_M_hookEPS0_ _ZNSt8__detail15_List_node_base9_M_unhookEv "
+        "_ZNSt8__detail15_List_node_base11_M_transferEPS0_S1_ _ZNSt8__detail15_List_node_base4swapERS0_S1_ "
+        "_ZNSt8__detail15_List_node_base10_M_reverseEv"
     ),
 }
 

@@ -21,6 +21,13 @@ bool hasOwnEffects(llvm::StringRef Name) {
   return llvm::StringSwitch<bool>(Name)
       .Case("_ZNSt3__112__next_primeEm", true) // libc++'s hash tables, of which all else is in headers
       .Case("_ZSt11_Hash_bytesPKvmm", true)    // std::hash of libstdc++
+      .Cases("_ZSt18_Rb_tree_incrementPSt18_Rb_tree_node_base", "_ZSt18_Rb_tree_incrementPKSt18_Rb_tree_node_base",
+             "_ZSt18_Rb_tree_decrementPSt18_Rb_tree_node_base", "_ZSt18_Rb_tree_decrementPKSt18_Rb_tree_node_base",
+             "_ZSt29_Rb_tree_insert_and_rebalancebPSt18_Rb_tree_node_baseS0_RS_",
+             "_ZSt28_Rb_tree_rebalance_for_erasePSt18_Rb_tree_node_baseRS_", true)
+      .Cases("_ZNSt8__detail15_List_node_base7_M_hookEPS0_", "_ZNSt8__detail15_List_node_base9_M_unhookEv",
+             "_ZNSt8__detail15_List_node_base11_M_transferEPS0_S1_", "_ZNSt8__detail15_List_node_base4swapERS0_S1_",
+             "_ZNSt8__detail15_List_node_base10_M_reverseEv", true)
       .Cases("rand_r", "erand48", "nrand48", "jrand48", true)
       .Cases("strtof", "strtod", "strtold", true)
       .Cases("strtol", "strtoll", "strtoul", "strtoull", "strtoimax", "strtoumax", true)

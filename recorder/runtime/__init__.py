@@ -48,6 +48,7 @@ _PRELOAD = (
     "interceptors_allocators.c",
     "interceptors_mappings.c",
     "interceptors_libc.c",
+    "interceptors_nodes.c",
     "interceptors_text.c",
     "interceptors_wide.c",
     "interceptors_formats.c",
