@@ -11,8 +11,8 @@ from typing import Any
 KEY = "library"
 """Of META: the recorder's version of this list; 1 in a trace without it."""
 
-VERSION = 2
-"""The version that today's recorder knows. It rises with a release that records more functions."""
+VERSION = 3
+"""The version that today's recorder knows. It rises when more functions are recorded."""
 
 _SINCE = {
     1: (
@@ -35,7 +35,9 @@ _SINCE = {
         "statvfs statvfs64 getgroups getitimer setitimer nanosleep clock_nanosleep getsockname getpeername getsockopt "
         "setsockopt bind tcgetattr tcsetattr wait waitpid wait3 wait4 waitid poll ppoll __poll_chk __ppoll_chk select "
         "pselect pipe pipe2 socketpair accept accept4 recvfrom __recvfrom_chk recvmsg fcntl fcntl64 pthread_create "
-        "pthread_join pthread_tryjoin_np pthread_timedjoin_np pthread_clockjoin_np thrd_create thrd_join "
+        "pthread_join pthread_tryjoin_np pthread_timedjoin_np pthread_clockjoin_np thrd_create thrd_join"
+    ),
+    3: (
         "_ZSt18_Rb_tree_incrementPSt18_Rb_tree_node_base _ZSt18_Rb_tree_incrementPKSt18_Rb_tree_node_base "
         "_ZSt18_Rb_tree_decrementPSt18_Rb_tree_node_base _ZSt18_Rb_tree_decrementPKSt18_Rb_tree_node_base "
         "_ZSt29_Rb_tree_insert_and_rebalancebPSt18_Rb_tree_node_baseS0_RS_ "

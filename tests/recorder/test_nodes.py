@@ -10,6 +10,7 @@ import pytest
 
 from tests.programs.running import compile_program, record
 from tracekit.api import analyze
+from tracekit.formats.library_functions import KEY, VERSION, recorded
 from tracekit.recorder.toolchain import RUNTIME_SOURCES, find_clang
 
 HEADER = """
@@ -214,3 +215,8 @@ def test_nodes_of_the_library_are_in_the_trace(flags: list[str], tmp_path: Path)
     assert ("library", "library") in {(row["source"]["kind"], row["destination"]["kind"]) for row in flows}
     errors = analyze(made.trace, "memory_errors", jobs=1).result
     assert errors["errors"] == [] and not any(errors["summary"]["undecided"].values())
+
+
+def test_older_traces_do_not_have_what_is_written_in_nodes() -> None:
+    erase = "_ZSt28_Rb_tree_rebalance_for_erasePSt18_Rb_tree_node_baseRS_"
+    assert [erase in recorded({KEY: version}) for version in (1, 2, 3, VERSION)] == [False, False, True, True]
