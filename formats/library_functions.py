@@ -14,6 +14,21 @@ KEY = "library"
 VERSION = 3
 """The version that today's recorder knows. It rises when more functions are recorded."""
 
+NODES = (
+    "_ZSt18_Rb_tree_incrementPSt18_Rb_tree_node_base",
+    "_ZSt18_Rb_tree_incrementPKSt18_Rb_tree_node_base",
+    "_ZSt18_Rb_tree_decrementPSt18_Rb_tree_node_base",
+    "_ZSt18_Rb_tree_decrementPKSt18_Rb_tree_node_base",
+    "_ZSt29_Rb_tree_insert_and_rebalancebPSt18_Rb_tree_node_baseS0_RS_",
+    "_ZSt28_Rb_tree_rebalance_for_erasePSt18_Rb_tree_node_baseRS_",
+    "_ZNSt8__detail15_List_node_base7_M_hookEPS0_",
+    "_ZNSt8__detail15_List_node_base9_M_unhookEv",
+    "_ZNSt8__detail15_List_node_base11_M_transferEPS0_S1_",
+    "_ZNSt8__detail15_List_node_base4swapERS0_S1_",
+    "_ZNSt8__detail15_List_node_base10_M_reverseEv",
+)
+"""What libstdc++ does to the nodes of its trees and lists."""
+
 _SINCE = {
     1: (
         "read pread pread64 recv fread fgets strtol strtoul strtoll strtoull strtod atoi atol atof snprintf vsnprintf "
@@ -37,15 +52,7 @@ _SINCE = {
         "pselect pipe pipe2 socketpair accept accept4 recvfrom __recvfrom_chk recvmsg fcntl fcntl64 pthread_create "
         "pthread_join pthread_tryjoin_np pthread_timedjoin_np pthread_clockjoin_np thrd_create thrd_join"
     ),
-    3: (
-        "_ZSt18_Rb_tree_incrementPSt18_Rb_tree_node_base _ZSt18_Rb_tree_incrementPKSt18_Rb_tree_node_base "
-        "_ZSt18_Rb_tree_decrementPSt18_Rb_tree_node_base _ZSt18_Rb_tree_decrementPKSt18_Rb_tree_node_base "
-        "_ZSt29_Rb_tree_insert_and_rebalancebPSt18_Rb_tree_node_baseS0_RS_ "
-        "_ZSt28_Rb_tree_rebalance_for_erasePSt18_Rb_tree_node_baseRS_ "
-        "_ZNSt8__detail15_List_node_base7_M_hookEPS0_ _ZNSt8__detail15_List_node_base9_M_unhookEv "
-        "_ZNSt8__detail15_List_node_base11_M_transferEPS0_S1_ _ZNSt8__detail15_List_node_base4swapERS0_S1_ "
-        "_ZNSt8__detail15_List_node_base10_M_reverseEv"
-    ),
+    3: " ".join(NODES),
 }
 
 

@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.file_names import escape_undecodable
+from tracekit.formats.library_functions import NODES
 from tracekit.recorder import allocator_names, command_line, musl, toolchain, version_script
 from tracekit.recorder.command_line import CommandLine
 
@@ -33,22 +34,7 @@ _SOURCE_LLVM_OPTIONS = ("-disable-loop-idiom-all", "-unswitch-threshold=0", "-en
 # time, for nothing.
 _WITHOUT_VARIABLES = ("-experimental-debug-variable-locations=false",)
 
-CXX_WRAPPED = (
-    "__cxa_guard_acquire",
-    "__cxa_guard_release",
-    "_ZSt11_Hash_bytesPKvmm",
-    "_ZSt18_Rb_tree_incrementPSt18_Rb_tree_node_base",
-    "_ZSt18_Rb_tree_incrementPKSt18_Rb_tree_node_base",
-    "_ZSt18_Rb_tree_decrementPSt18_Rb_tree_node_base",
-    "_ZSt18_Rb_tree_decrementPKSt18_Rb_tree_node_base",
-    "_ZSt29_Rb_tree_insert_and_rebalancebPSt18_Rb_tree_node_baseS0_RS_",
-    "_ZSt28_Rb_tree_rebalance_for_erasePSt18_Rb_tree_node_baseRS_",
-    "_ZNSt8__detail15_List_node_base7_M_hookEPS0_",
-    "_ZNSt8__detail15_List_node_base9_M_unhookEv",
-    "_ZNSt8__detail15_List_node_base11_M_transferEPS0_S1_",
-    "_ZNSt8__detail15_List_node_base4swapERS0_S1_",
-    "_ZNSt8__detail15_List_node_base10_M_reverseEv",
-)
+CXX_WRAPPED = ("__cxa_guard_acquire", "__cxa_guard_release", "_ZSt11_Hash_bytesPKvmm", *NODES)
 """Functions of the C++ library that static programs wrap."""
 _WITHOUT_LIBRARY = frozenset({"-nostdlib", "-nodefaultlibs", "-nostdlib++", "-stdlib=libc++"})
 """With one of these, clang does not link libstdc++."""
