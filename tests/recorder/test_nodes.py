@@ -92,13 +92,25 @@ static void change_tree(int key)
     }
 }
 
-/* A step reads what leads to the node that it comes to, or that node's place is what it began with. */
+/* A step reads what leads to the node that it comes to, and writes nothing. */
+static void check_step(const struct plan *plan, const struct node *to)
+{
+    int leading = 0;
+    for (int place = 0; place < plan->count; place++)
+        if (plan->places[place].is_written)
+            fail("what a step writes");
+        else
+            leading += plan->places[place].is_read && plan->places[place].value == (uintptr_t)to;
+    if (!leading)
+        fail("what a step reads");
+}
+
 static void check_steps(void)
 {
     struct node *at = memory.header.child[LEFT], *next;
     for (; at != &memory.header; at = next) {
-        CHECK("step", 2, plan_step(&plan, at, RIGHT), next = do_increment(at));
-        CHECK("step back", 3, plan_step(&plan, next, LEFT), at = do_decrement(next));
+        CHECK("step", 2, plan_step(&plan, at, RIGHT), next = do_increment(at); check_step(&plan, next));
+        CHECK("step back", 3, plan_step(&plan, next, LEFT), at = do_decrement(next); check_step(&plan, at));
         if (next != &memory.header && next <= at)
             fail("order");
     }

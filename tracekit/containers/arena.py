@@ -28,7 +28,7 @@ NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if os.uname().sysname == "Lin
 LINE = 64
 """Bytes of a line of the processor's caches."""
 HUGE_PAGE = 1 << 21
-"""Bytes of a huge page: in one of them rows that are read at random take one entry of the processor's page cache."""
+"""Bytes of a huge page: in one of them rows that are read at random take one entry of the processor's TLB."""
 SMALL_PAGES = 1 << 20
 """Bytes at the beginning of a dense array that are left in small pages: a small analysis takes no more memory."""
 
