@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import tracekit
+from tests import prepared
 from tests.needs import needs
-from tests.recorder.recording import build, read, record
+from tests.recorder.recording import ENVIRONMENT, TRACEKIT, build, read, record
 
 PROGRAM = r"""
 #include <pthread.h>
@@ -76,3 +77,6 @@ def test_nobody_waits_for_long(tmp_path: Path, case: str) -> None:
     done = record(tmp_path, app, case)
     assert done.returncode == 3, done.stderr
     assert time.monotonic() - begin < 20
+    if case == "endless":  # and the trace, which ends anywhere in the loop, is whole
+        checked = prepared.run([*TRACEKIT, "check", tmp_path / "trace.zst"], env=ENVIRONMENT, text=True, timeout=100)
+        assert checked.returncode == 0, checked.stdout
