@@ -14,7 +14,11 @@ bool isMathematics(llvm::StringRef Name) {
         .Cases("j0", "j1", "jn", "y0", "y1", "yn", true)
         .Default(false);
   };
-  return IsDouble(Name) || (Name.consume_back("f") && IsDouble(Name));
+  bool IsOperator = llvm::StringSwitch<bool>(Name) // of complex numbers, which clang calls for `*` and `/`
+                        .Cases("__mulhc3", "__mulsc3", "__muldc3", "__mulxc3", "__multc3", true)
+                        .Cases("__divhc3", "__divsc3", "__divdc3", "__divxc3", "__divtc3", true)
+                        .Default(false);
+  return IsOperator || IsDouble(Name) || (Name.consume_back("f") && IsDouble(Name));
 }
 
 bool hasOwnEffects(llvm::StringRef Name) {

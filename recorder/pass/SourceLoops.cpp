@@ -9,6 +9,7 @@
 #include "Signs.h"
 #include "SourceTypes.h"
 #include "Temporaries.h"
+#include "ThreadPrivate.h"
 #include "format.h"
 
 #include "llvm/ADT/PostOrderIterator.h"
@@ -89,7 +90,7 @@ public:
       return any_of(*BB, [](const Instruction &I) { return isa<MemIntrinsic>(I); });
     });
     Result.UsesThreadLocal = any_of(Text.Blocks, [](const BasicBlock *BB) { return any_of(*BB, isOfThread); }) ||
-                             any_of(Text.Callees.Touched, [](const GlobalVariable *G) { return G->isThreadLocal(); });
+                             any_of(Text.Callees.Touched, [](const GlobalVariable *G) { return isPerThread(*G); });
     SmallSetVector<Object, 16> Candidates;
     for (auto [Place, Each] : enumerate(Text.T.Of))
       if (Text.Touched[Place] || (Each.second.MayBeReached && !isOutOfScope(Each.first)))
@@ -317,6 +318,7 @@ void SourceLoops::look(Module &M, function_ref<const TargetLibraryInfo &(Functio
   ModuleTouches Everything(M);
   Pointees Behind;
   SourceText Sources;
+  markThreadPrivate(M, Sources);
   Members.look(M);
   for (GlobalVariable &G : M.globals())
     Accesses.look(G);

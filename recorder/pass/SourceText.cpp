@@ -88,6 +88,18 @@ static bool isLoopPragma(StringRef Directive) {
   return is_contained(Known, What);
 }
 
+/// Adds the names that a `threadprivate` directive lists, if `Text` holds one.
+static void addThreadPrivateIn(StringRef Text, StringSet<> &Names) {
+  size_t At = Text.find("threadprivate");
+  if (At == StringRef::npos)
+    return;
+  StringRef List = Text.substr(At).split('(').second.split(')').first;
+  anyWord(List, [&](StringRef Word) {
+    Names.insert(Word);
+    return false;
+  });
+}
+
 void SourceText::addMacros(StringRef Path, File &To, StringSet<> &Seen, unsigned Depth) {
   if (Depth > DeepestInclude || !Seen.insert(Path).second)
     return;
@@ -102,6 +114,8 @@ void SourceText::addMacros(StringRef Path, File &To, StringSet<> &Seen, unsigned
       StringRef Body = Rest.drop_front(6).ltrim();
       StringRef Name = Body.take_while(isWordCharacter);
       (To.Macros[Name] += ' ') += Body.drop_front(Name.size());
+    } else if (startsWith(Rest, "pragma")) {
+      addThreadPrivateIn(Rest, To.ThreadPrivate);
     } else if (startsWith(Rest, "include")) {
       StringRef Included = Original.substr(At, Directive.size()).split('"').second.split('"').first;
       SmallString<256> Next = sys::path::parent_path(Path);
@@ -122,11 +136,16 @@ void SourceText::addMacros(StringRef Path, File &To, StringSet<> &Seen, unsigned
   To.Text = std::move(Text);
 }
 
-const SourceText::File &SourceText::read(const DIFile &Of) {
+static SmallString<256> pathOf(const DIFile &Of) {
   SmallString<256> Path;
   if (!sys::path::is_absolute(Of.getFilename()))
     Path = Of.getDirectory();
   sys::path::append(Path, Of.getFilename());
+  return Path;
+}
+
+const SourceText::File &SourceText::read(const DIFile &Of) {
+  SmallString<256> Path = pathOf(Of);
   auto [Entry, New] = Files.try_emplace(Path);
   File &Result = Entry->second;
   if (!New)
@@ -135,8 +154,12 @@ const SourceText::File &SourceText::read(const DIFile &Of) {
   Result.Form = fortranForm(Path);
   if (Result.Form == FortranForm::None)
     addMacros(Path, Result, Seen, 0);
-  else if (auto Buffer = MemoryBuffer::getFile(Path))
+  else if (auto Buffer = MemoryBuffer::getFile(Path)) {
     Result.Text = fortranCode((*Buffer)->getBuffer(), Result.Form, Result.LoopPragmas);
+    std::string Small = (*Buffer)->getBuffer().lower();
+    for (size_t At = 0; (At = StringRef(Small).find("$omp threadprivate", At)) != StringRef::npos; ++At)
+      addThreadPrivateIn(StringRef(Small).substr(At), Result.ThreadPrivate);
+  }
   Result.Lines.push_back(0);
   for (size_t At = 0; (At = Result.Text.find('\n', At)) != std::string::npos;)
     Result.Lines.push_back(++At);
@@ -267,6 +290,14 @@ bool SourceText::isInBinding(const DILocalVariable &V) {
   return anyWord(Line, [&](StringRef Word) {
     return Word == V.getName() && beginsBinding(Text.take_front(Word.data() - Text.data()));
   });
+}
+
+void SourceText::addThreadPrivate(const DIFile &Of, bool IsCompiled, StringSet<> &Names) {
+  auto Buffer = MemoryBuffer::getFile(pathOf(Of));
+  if (!Buffer || (!IsCompiled && !(*Buffer)->getBuffer().contains_insensitive("threadprivate")))
+    return; // most headers: not worth reading for macros
+  for (const auto &Each : read(Of).ThreadPrivate)
+    Names.insert(Each.getKey());
 }
 
 } // namespace tracekit

@@ -41,12 +41,17 @@ public:
   /// Whether a variable is a part of a structured binding, `auto [name, other] = ...`. No where there is no text.
   bool isInBinding(const llvm::DILocalVariable &V);
 
+  /// Adds the names in the `threadprivate` directives of a file, and of those that it includes by "" (in Fortran of its
+  /// own). `IsCompiled`: not merely included; only then may it be that nothing but what it includes has directives.
+  void addThreadPrivate(const llvm::DIFile &Of, bool IsCompiled, llvm::StringSet<> &Names);
+
 private:
   struct File {
     std::string Text; // comments, literals and directives are spaces
     std::vector<size_t> Lines;
     std::vector<size_t> LoopPragmas;     // where each ends
     llvm::StringMap<std::string> Macros; // what each is replaced by
+    llvm::StringSet<> ThreadPrivate;     // the names in such directives
     FortranForm Form = FortranForm::None;
   };
 

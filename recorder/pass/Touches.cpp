@@ -3,8 +3,10 @@
 
 #include "Compat.h"
 #include "Lending.h"
+#include "ThreadPrivate.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/Function.h"
@@ -32,8 +34,12 @@ struct Place {
 bool isOfThread(const Instruction &I) {
   auto *Call = dyn_cast<CallBase>(&I);
   const Function *Callee = Call ? Call->getCalledFunction() : nullptr;
-  return Callee &&
-         (Callee->getIntrinsicID() == Intrinsic::threadlocal_address || Callee->getName().starts_with("_ZTW"));
+  if (Callee && (Callee->getIntrinsicID() == Intrinsic::threadlocal_address || Callee->getName().starts_with("_ZTW")))
+    return true;
+  return any_of(I.operands(), [](const Use &Operand) {
+    auto *Known = isa<Constant>(Operand) && Operand->getType()->isPointerTy() ? getUnderlyingObject(Operand) : nullptr;
+    return isa_and_nonnull<GlobalVariable>(Known) && isPerThread(*cast<GlobalVariable>(Known));
+  });
 }
 
 static bool isVariable(const Value *V) {

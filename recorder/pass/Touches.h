@@ -21,8 +21,8 @@ struct Touch {
   const llvm::DILocation *At; // null if it is not known
 };
 
-/// Whether an instruction takes the address of a thread-local variable, in C++ perhaps by the function that initialises
-/// it first.
+/// Whether an instruction takes the address of a variable of which each thread has its own (isPerThread of
+/// ThreadPrivate.h), in C++ perhaps by the function that initialises it first.
 bool isOfThread(const llvm::Instruction &I);
 
 /// A local variable or a global one.

@@ -158,8 +158,8 @@ class Directives:
         called = self.of_thread.among(self.judge.facts.of_thread(loop), [node])
         if int(self.program.loops["flags"][loop]) & LoopFlag.THREAD_LOCAL or called:
             raise NoDirective(
-                "it uses a thread-local variable, or a function that it calls does, and each of OpenMP's threads has "
-                "one of its own; hand over what it holds by a local variable"
+                "it uses a thread-local variable, or one that `threadprivate` names, or a function that it calls does, "
+                "and each of OpenMP's threads has one of its own; hand over what it holds by a local variable"
             )
 
     def _check_do(self, loop: int) -> None:
