@@ -11,7 +11,7 @@ from typing import Any
 KEY = "library"
 """Of META: the recorder's version of this list; 1 in a trace without it."""
 
-VERSION = 3
+VERSION = 4
 """The version that today's recorder knows. It rises when more functions are recorded."""
 
 NODES = (
@@ -28,6 +28,56 @@ NODES = (
     "_ZNSt8__detail15_List_node_base10_M_reverseEv",
 )
 """What libstdc++ does to the nodes of its trees and lists."""
+
+_NUMBERS = "b s t i j l m x y f d e Pv".split()
+_STRING = "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+_OF_STRINGS = "NS_12basic_stringIcS2_S3_EE"
+_OF_STREAMS = "RNSt7__cxx1112basic_stringIS4_S5_T1_EE"
+_STRING_STREAMS = [
+    f"_ZN{{}}St7__cxx11{name}IcSt11char_traitsIcESaIcEE"
+    for name in ("19basic_ostringstream", "19basic_istringstream", "18basic_stringstream")
+]
+_FILE_STREAMS = [
+    f"_ZNSt{name}IcSt11char_traitsIcEE" for name in ("14basic_ofstream", "14basic_ifstream", "13basic_fstream")
+]
+_EXCEPTIONS = (
+    "11logic_error 12domain_error 16invalid_argument 12length_error 12out_of_range 13runtime_error 11range_error "
+    "14overflow_error 15underflow_error"
+).split()
+
+STREAMS = (
+    "_ZNSo5writeEPKcl",
+    "_ZSt16__ostream_insertIcSt11char_traitsIcEERSt13basic_ostreamIT_T0_ES6_PKS3_l",
+    "_ZStlsIcSt11char_traitsIcESaIcEERSt13basic_ostreamIT_T0_ES7_RKNSt7__cxx1112basic_stringIS4_S5_T1_EE",
+    *(f"_ZNSi{name}" for name in ("4readEPcl", "8readsomeEPcl", "3getERc", "3getEPcl", "3getEPclc")),
+    *(f"_ZNSi{name}" for name in ("7getlineEPcl", "7getlineEPclc")),
+    *(f"_ZNSirsER{kind}" for kind in _NUMBERS),
+    *(f"_ZNSi10_M_extractI{kind}EERSiRT_" for kind in _NUMBERS if kind not in "si"),
+    "_ZStrsIcSt11char_traitsIcEERSt13basic_istreamIT_T0_ES6_RS3_",
+    f"_ZStrsIcSt11char_traitsIcESaIcEERSt13basic_istreamIT_T0_ES7_{_OF_STREAMS}",
+    f"_ZSt7getlineIcSt11char_traitsIcESaIcEERSt13basic_istreamIT_T0_ES7_{_OF_STREAMS}",
+    f"_ZSt7getlineIcSt11char_traitsIcESaIcEERSt13basic_istreamIT_T0_ES7_{_OF_STREAMS}S4_",
+    *(
+        name.format("") + what
+        for name in _STRING_STREAMS
+        for what in (
+            *("C1Ev", "C1ESt13_Ios_Openmode", f"C1ERK{_OF_STRINGS}St13_Ios_Openmode"),
+            f"3strERK{_OF_STRINGS}",
+        )
+    ),
+    *(name.format("K") + "3strEv" for name in _STRING_STREAMS),
+    *(
+        name + what + "St13_Ios_Openmode"
+        for name in _FILE_STREAMS
+        for what in (
+            *("C1EPKc", "C1ERKNSt7__cxx1112basic_stringIcS1_SaIcEEE"),
+            *("4openEPKc", "4openERKNSt7__cxx1112basic_stringIcS1_SaIcEEE"),
+        )
+    ),
+    *(f"{name}C1Ev" for name in _FILE_STREAMS),
+    *(f"_ZNSt{name}C1{text}" for name in _EXCEPTIONS for text in ("EPKc", f"ERK{_STRING}")),
+)
+"""What streams of libstdc++ read and write of the program's memory, that they and exceptions are made."""
 
 _SINCE = {
     1: (
@@ -53,6 +103,7 @@ _SINCE = {
         "pthread_join pthread_tryjoin_np pthread_timedjoin_np pthread_clockjoin_np thrd_create thrd_join"
     ),
     3: " ".join(NODES),
+    4: " ".join(STREAMS),
 }
 
 

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.file_names import escape_undecodable
-from tracekit.formats.library_functions import NODES
+from tracekit.formats.library_functions import NODES, STREAMS
 from tracekit.recorder import allocator_names, command_line, musl, toolchain, version_script
 from tracekit.recorder.command_line import CommandLine
 
@@ -34,7 +34,7 @@ _SOURCE_LLVM_OPTIONS = ("-disable-loop-idiom-all", "-unswitch-threshold=0", "-en
 # time, for nothing.
 _WITHOUT_VARIABLES = ("-experimental-debug-variable-locations=false",)
 
-CXX_WRAPPED = ("__cxa_guard_acquire", "__cxa_guard_release", "_ZSt11_Hash_bytesPKvmm", *NODES)
+CXX_WRAPPED = ("__cxa_guard_acquire", "__cxa_guard_release", "_ZSt11_Hash_bytesPKvmm", *NODES, *STREAMS)
 """Functions of the C++ library that static programs wrap."""
 _WITHOUT_LIBRARY = frozenset({"-nostdlib", "-nodefaultlibs", "-nostdlib++", "-stdlib=libc++"})
 """With one of these, clang does not link libstdc++."""

@@ -49,6 +49,7 @@ _PRELOAD = (
     "interceptors_mappings.c",
     "interceptors_libc.c",
     "interceptors_nodes.c",
+    "interceptors_streams.c",
     "interceptors_text.c",
     "interceptors_wide.c",
     "interceptors_formats.c",

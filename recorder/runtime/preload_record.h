@@ -32,15 +32,21 @@ static inline __attribute__((always_inline)) void tk_record(enum tk_event event,
 #define TK_RECORD4(event, a, b, c, d) tk_record(TK_EVENT_##event, 4, a, b, c, d)
 
 /* What code that is not instrumented reads and writes, for the call that is open in instrumented code. */
+/* interceptors_streams.c: memory that a function of a library records itself, not those by which it does its work. */
+struct tk_lent {
+    uintptr_t address, size;
+};
+extern __thread struct tk_lent tk_lent __attribute__((tls_model("initial-exec")));
+
 static inline void tk_library_load(const void *address, size_t size)
 {
-    if (size > 0)
+    if (size > 0 && (uintptr_t)address - tk_lent.address >= tk_lent.size)
         TK_RECORD2(library_load, (uintptr_t)address, size);
 }
 
 static inline void tk_library_store(const void *address, size_t size)
 {
-    if (size > 0)
+    if (size > 0 && (uintptr_t)address - tk_lent.address >= tk_lent.size)
         TK_RECORD2(library_store, (uintptr_t)address, size);
 }
 

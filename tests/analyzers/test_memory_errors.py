@@ -35,7 +35,7 @@ RULES = (
     *(checks.BULK, checks.BULK | checks.STRICT, checks.BULK | checks.FIRST, checks.BULK | checks.COPIES),
     *(checks.EMPTY, checks.BULK | checks.COPIES | checks.EMPTY, checks.EMPTY | checks.DECIDES, checks.MAPS),
     *(checks.OPAQUE | checks.BULK, checks.OPAQUE | checks.HOSTS | checks.BULK, checks.BULK | checks.NAMED),
-    *(checks.BULK | checks.SORTS, checks.EMPTY | checks.PACKED),
+    *(checks.BULK | checks.SORTS, checks.EMPTY | checks.PACKED, checks.BULK | checks.CALLS_BACK),
 )
 
 

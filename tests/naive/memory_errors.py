@@ -45,6 +45,7 @@ class NaiveMemoryErrors(NaiveObjects):
         self.numbers_of: dict[Object, int] = {}
         self.last_copy: dict[int, tuple[int, int, int]] = {}
         self.doubt: Counter[int] = Counter()
+        self.hosted: Counter[int] = Counter()
         self.threads = 0
         self.handlers = False
 
@@ -102,6 +103,11 @@ class NaiveMemoryErrors(NaiveObjects):
             super().event(number, stream, name, subject, address, size)
 
     def doubts(self, number: int, name: str, function: int, call: int) -> None:
+        if name == "function_entry":
+            called_back = call < len(self.rules) and self.rule(call, checks.CALLS_BACK)
+            self.hosted[number] += bool(self.hosted[number] or called_back)
+        elif name == "function_exit" and self.hosted[number]:
+            self.hosted[number] -= 1
         if name == "function_entry" and call < len(self.rules) and self.rule(call, checks.HOSTS):
             self.unknown_at = self.births
             self.doubt[number] = max(self.doubt[number], 1)
@@ -134,7 +140,8 @@ class NaiveMemoryErrors(NaiveObjects):
         if not grows:
             self.born(address)
         block = grows or self.bytes[address]
-        self.assign(address, size, UNWRITTEN if self.rule(subject, checks.EMPTY) else WRITTEN)
+        is_empty = self.rule(subject, checks.EMPTY) and not self.hosted[number]
+        self.assign(address, size, UNWRITTEN if is_empty else WRITTEN)
         if bare or self.rule(subject, checks.PACKED):
             if self.rounded:
                 self.forget_freed(block.end, block.end + min(block.end - block.start, checks.MOST_SPARE) + 32)
@@ -281,7 +288,7 @@ class NaiveMemoryErrors(NaiveObjects):
             self.undecided["partly_written"] += 1
         elif not self.ordered():
             self.undecided["unknown_order"] += 1
-        elif self.doubt[number] or not self.has_states(bytes_[0]):
+        elif self.doubt[number] or self.hosted[number] or not self.has_states(bytes_[0]):
             self.undecided["unknown_effects"] += 1
         else:
             owner = self.bytes[bytes_[0]]

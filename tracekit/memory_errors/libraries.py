@@ -39,7 +39,8 @@ READERS = (
     "stpcpy strncpy strcat strncat strcmp strncmp memcmp bcmp strchr strrchr memchr strstr strdup strndup __strcpy_chk "
     "__stpcpy_chk __strncpy_chk __strcat_chk __strncat_chk strcasecmp strncasecmp strcoll strspn strcspn strpbrk "
     "strcasestr strchrnul rawmemchr memrchr memmem wcslen wcsnlen wcscmp wcsncmp wmemcmp printf fprintf vprintf "
-    "vfprintf dprintf vdprintf __printf_chk __fprintf_chk __vprintf_chk __vfprintf_chk __dprintf_chk __vdprintf_chk"
+    "vfprintf dprintf vdprintf __printf_chk __fprintf_chk __vprintf_chk __vfprintf_chk __dprintf_chk __vdprintf_chk "
+    "_ZStlsISt11char_traitsIcEERSt13basic_ostreamIcT_ES5_PKc"
 ).split()
 """Look at each byte that the recorder says they do, and decide something by it, or hand it to the system."""
 
@@ -128,13 +129,34 @@ def stdio_buffer(sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
     return found
 
 
+_STRING_STREAMS = ("19basic_ostringstream", "19basic_istringstream", "18basic_stringstream")
+_FILE_STREAMS = ("14basic_ofstream", "14basic_ifstream", "13basic_fstream")
+
 _HARMLESS_PREFIXES = (
-    "_ZNSols",
-    "_ZNSo9_M_insert",
-    "_ZSt16__ostream_insert",
-    "_ZNSo3put",
-    "_ZNSo5flush",
-    "_ZSt20__throw",
+    *(
+        "_ZNSols",
+        "_ZNSo9_M_insert",
+        "_ZSt16__ostream_insert",
+        "_ZNSo3put",
+        "_ZNSo5flush",
+        "_ZNSo5seekp",
+        "_ZNSo5tellp",
+        "_ZNSo5write",
+    ),
+    *("_ZStlsIcSt11char_traitsIcE", "_ZStlsISt11char_traitsIcE", "_ZSt4endlIc", "_ZSt4endsIc", "_ZSt5flushIc"),
+    *("_ZNSi3getEv", "_ZNSi4peekEv", "_ZNSi5ungetEv", "_ZNSi7putbackEc", "_ZNSi6ignoreE", "_ZNSi4syncEv"),
+    *("_ZNSi5seekgE", "_ZNSi5tellgEv", "_ZNKSi6gcountEv", "_ZNSirsEPF", "_ZSt2wsIc", "_ZNSt8ios_base4Init"),
+    *("_ZNSt9basic_iosIcSt11char_traitsIcEE5clearE", "_ZNSt9basic_iosIcSt11char_traitsIcEE8setstateE"),
+    "_ZNSt9basic_iosIcSt11char_traitsIcEE10exceptionsE",
+    *("_ZNKSt9basic_iosIcSt11char_traitsIcEE", "_ZNKSt5ctypeIcE13_M_widen_initEv", "_ZNSt8ios_baseD2Ev"),
+    *(f"_ZNSt7__cxx11{name}IcSt11char_traitsIcESaIcEED" for name in _STRING_STREAMS),
+    *(f"_ZN{of}St{name}IcSt11char_traitsIcEE7is_openEv" for name in _FILE_STREAMS for of in ("", "K")),
+    *(f"_ZNSt{name}IcSt11char_traitsIcEE{what}" for name in _FILE_STREAMS for what in ("D", "5closeEv")),
+    *("_ZNSt13basic_filebufIcSt11char_traitsIcEE5closeEv", "_ZNKSt12__basic_fileIcE7is_openEv"),
+    *("_ZNSt6localeD1Ev", "_ZNSaIcE", "_ZNSaIwE", "_ZNKSt8__detail20_Prime_rehash_policy"),
+    *(f"_ZSt{length}__throw_" for length in range(15, 32)),
+    *("_ZNSt9exceptionD", "_ZNSt13runtime_errorD", "_ZNSt11logic_errorD", "_ZNKSt9exception4whatEv"),
+    *("_ZNKSt13runtime_error4whatEv", "_ZNKSt11logic_error4whatEv"),
     "_FortranAClassIs",
     "_FortranAExtendsTypeOf",
     "_FortranAIsAssumedSize",
@@ -145,7 +167,8 @@ _HARMLESS_PREFIXES = (
     "_FortranASameTypeAs",
     "_FortranASize",
 )
-"""Of libstdc++: what prints, and what throws. Of flang's runtime: questions about descriptors, remainders."""
+"""Of libstdc++: what prints, what looks at streams or ends them, and what throws. Of flang's runtime: questions about
+descriptors, remainders."""
 
 _KNOWN = frozenset([*READERS, *HARMLESS, *MALLOC, *ZEROED, *MAPPING])
 
@@ -166,6 +189,14 @@ def is_harmless(name: str, recorded: Collection[str]) -> bool:
     recorded: the functions whose writes the trace's recorder knows (formats.library_functions).
     """
     return name in recorded or name in _KNOWN or is_new(name) or is_delete(name) or name.startswith(_HARMLESS_PREFIXES)
+
+
+def calls_back(name: str) -> bool:
+    """Whether a function of libstdc++ may have others of the program do a part of its work.
+
+    Where the program has functions of its own for strings (at -O0 all that it uses), streams call these.
+    """
+    return name.startswith("_Z") and not is_new(name) and not is_delete(name)
 
 
 def family_of(name: str) -> int:

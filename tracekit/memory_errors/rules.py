@@ -77,6 +77,8 @@ def _rule_of_call(program: Program, call: int, recorded: Collection[str]) -> int
         rule |= checks.STRICT
     if name in libraries.FIRST_BYTE:
         rule |= checks.FIRST
+    if libraries.calls_back(name):
+        rule |= checks.CALLS_BACK
     if flags & CallFlag.CLOCK or libraries.is_harmless(name, recorded):
         return rule
     return rule | checks.OPAQUE | checks.HOSTS
@@ -176,6 +178,7 @@ def empty_state(program: Program, recorded: Collection[str]) -> checks.State:
         blind=blind_functions(program, recorded),
         copied=reserve("i8", 3 * MOST_STREAMS).reshape(-1, 3),
         doubt=reserve("i8", MOST_STREAMS),
+        hosted=reserve("i8", MOST_STREAMS),
         images=unloading(program),
         contents=empty_contents(program),
         named=named_accesses(program),

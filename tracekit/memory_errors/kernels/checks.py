@@ -74,6 +74,7 @@ OPAQUE = 256  # a call that may write anywhere, if it enters no function of the 
 SORTS = 1024  # what is loaded is moved about, and stored in the end
 HOSTS = 512  # a call of a function that is none of the program's, and may write anywhere
 PACKED = 2048  # an allocator of the program's own: what lies beside its blocks is not known
+CALLS_BACK = 4096  # a call of a library that writes what it is given, and memory that is made inside the call
 
 # Elements of `control`.
 BORN = 0  # how many objects have begun
@@ -125,6 +126,7 @@ class State(NamedTuple):
     blind: NDArray[np.uint8]  # by function: 1 if it makes calls of unknown effect that no event tells of
     copied: NDArray[np.int64]  # (streams, 3): instruction, address and size of the last load that is a copy's
     doubt: NDArray[np.int64]  # by stream: open calls since the first whose effects are unknown
+    hosted: NDArray[np.int64]  # by stream: open calls since the first that CALLS_BACK has made
     images: Unloading
     contents: Contents  # where stores have values
     named: Named
@@ -321,7 +323,9 @@ def _unwritten(state: Any, row: Any, rules: Any, address: Any, size: Any, contex
         state.errors.undecided[PARTLY] += 1
     elif not is_ordered(state):
         state.errors.undecided[ORDER] += 1
-    elif state.doubt[np.uint64(stream)] != 0 or not _may_be_unwritten(state, address + first):
+    elif (state.doubt[np.uint64(stream)] | state.hosted[np.uint64(stream)]) != 0 or not _may_be_unwritten(
+        state, address + first
+    ):
         state.errors.undecided[EFFECTS] += 1
     else:
         object_ = state.live.objects.rows[at(state.live, address + first)]

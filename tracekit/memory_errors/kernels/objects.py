@@ -14,6 +14,7 @@ from tracekit.containers.kernels.hash_table import row_of
 from tracekit.jit.kernel import inlined, kernel
 from tracekit.memory_errors.kernels.checks import (
     BORN,
+    CALLS_BACK,
     DOUBLE_FREE,
     EMPTY,
     HOSTS,
@@ -82,7 +83,9 @@ def allocated(state: State, instruction: Any, context: Any, address: Any, size: 
     if size > LARGEST:
         assign(state.states, address, np.int64(1), UNKNOWN)
         return
-    assign(state.states, address, size, np.int64(UNWRITTEN if rules & EMPTY else WRITTEN))
+    # A library that has called the program for a block writes there, now or later, and nobody says so.
+    is_empty = rules & EMPTY != 0 and state.hosted[np.uint64(stream)] == 0
+    assign(state.states, address, size, np.int64(UNWRITTEN if is_empty else WRITTEN))
     start, stop = np.int64(live.objects.rows[owner].start), np.int64(live.objects.rows[owner].end)
     if is_bare or rules & PACKED:
         if state.control[ROUNDED] != 0:
@@ -217,12 +220,16 @@ def entered(state: Any, function: Any, call: Any, stream: Any) -> None:
     elif doubt != 0 or (function < state.blind.size and state.blind[np.uint64(function)]):
         doubt += 1
     state.doubt[np.uint64(stream)] = doubt
+    hosted = state.hosted[np.uint64(stream)]
+    if hosted != 0 or (call < state.rules.size and state.rules[np.uint64(call)] & CALLS_BACK):
+        state.hosted[np.uint64(stream)] = hosted + 1
 
 
 @inlined
 def left(state: Any, stream: Any) -> None:
     """Take in function_exit."""
     state.control[OPEN] -= 1
+    state.hosted[np.uint64(stream)] -= state.hosted[np.uint64(stream)] != 0
     doubt = state.doubt[np.uint64(stream)]
     if doubt != 0:
         state.doubt[np.uint64(stream)] = doubt - 1
