@@ -88,6 +88,33 @@ def test_a_sum_of_what_was_not_written_is_told_where_it_is_loaded(tmp_path: Path
     assert said(source, "SUM") <= errors_in(analysed(source, tmp_path, "-O1"))
 
 
+ANOTHER_NAME = """
+    struct Counter { Counter(int *); ~Counter(); int *at; };
+    #ifdef MAIN
+    int main() {
+        int *block = new int[2];
+        { Counter counter(block); }
+        if (block[1]) return 3;
+        delete[] block;
+    }
+    #else
+    Counter::Counter(int *at) : at(at) { *at = 1; }
+    Counter::~Counter() { ++*at; }
+    #endif
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O1", "-O2"])
+def test_a_constructor_by_another_name_is_the_programs(level: str, tmp_path: Path) -> None:
+    """Where it is defined, clang makes that of whole objects, which others call, a second name of that of bases."""
+    (tmp_path / "main.cpp").write_text("#define MAIN" + ANOTHER_NAME)
+    (tmp_path / "counter.cpp").write_text(ANOTHER_NAME)
+    sources = [tmp_path / "main.cpp", tmp_path / "counter.cpp"]
+    trace = record(compile_program(sources, tmp_path / "app", ["-g", level], instrumented=True)).trace
+    result = tracekit.analyze(trace, "memory_errors", 1).result
+    assert [row["kind"] for row in result["errors"]] == ["unwritten_read"]
+
+
 ASKS_FOR_A_SIZE = """
     #include <stdlib.h>
     #include <sys/stat.h>

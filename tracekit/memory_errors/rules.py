@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from tracekit.program.program import Program
 
 Array = Any
+
+
+_WHOLE_OBJECTS = re.compile("[CD](1)E")
 
 
 def rules_of(program: Program, recorded: Collection[str]) -> Array:
@@ -60,7 +64,7 @@ def _rule_of_call(program: Program, call: int, recorded: Collection[str]) -> int
     name, flags = standard_name(program, call), int(program.calls["flags"][call])
     if flags & CallFlag.INLINE_ASM:
         return checks.OPAQUE
-    if not name or name in defined(program):
+    if not name or is_defined(program, name):
         return checks.OPAQUE | checks.BULK  # of what an indirect call calls nothing is known
     rule = checks.BULK
     if program.text(int(program.calls["callee"][call])) in program.own_allocators:
@@ -93,6 +97,17 @@ def defined(program: Program) -> frozenset[str]:
     return known
 
 
+def is_defined(program: Program, name: str) -> bool:
+    """Whether the program has this function.
+
+    A constructor or destructor of whole objects (C1, D1 in its linkage name) may be another name of that of bases (C2,
+    D2), which is the only one that the tables have then.
+    """
+    names = defined(program)
+    others = (name[: at.start(1)] + "2" + name[at.end(1) :] for at in _WHOLE_OBJECTS.finditer(name))
+    return name in names or any(other in names for other in others)
+
+
 def blind_functions(program: Program, recorded: Collection[str]) -> Array:
     """1 for each function that calls what may write memory and is delivered as no event: shape (functions,), uint8.
 
@@ -104,7 +119,7 @@ def blind_functions(program: Program, recorded: Collection[str]) -> Array:
         name, signature = program.text(int(row["callee"])), program.text(int(row["signature"]))
         if int(row["flags"]) & (CallFlag.INLINE_ASM | CallFlag.CLOCK) or "ptr" not in signature:
             continue
-        if name not in defined(program) and not libraries.is_harmless(name, recorded):
+        if not is_defined(program, name) and not libraries.is_harmless(name, recorded):
             blind[int(program.op_function[int(row["op"])])] = 1
     return blind
 
