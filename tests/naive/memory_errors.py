@@ -152,6 +152,8 @@ class NaiveMemoryErrors(NaiveObjects):
         if self.rounded:
             self.forget_freed(block.end, block.start + chunk + 8)
         else:
+            self.forget_freed(block.end, block.start + chunk)
+            self.forget_freed(block.start - 8, block.start)
             self.replace(block.end, max(block.start + chunk - block.end, 0), UNKNOWN, BESIDE)
             self.replace(block.start - 8, 8, UNKNOWN, BESIDE)
 

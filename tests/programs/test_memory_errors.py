@@ -115,6 +115,29 @@ def test_a_constructor_by_another_name_is_the_programs(level: str, tmp_path: Pat
     assert [row["kind"] for row in result["errors"]] == ["unwritten_read"]
 
 
+USED_AGAIN = """
+    #include <stdlib.h>
+    int main(void) {
+        char *volatile block = malloc(64);
+        free(block);
+        block = malloc(59);
+        block[59] = 1;
+        int last = *(int *)(block + 56);
+        free(block);
+        return last == 1;
+    }
+"""
+
+
+def test_behind_a_block_is_what_was_another_blocks_before(tmp_path: Path) -> None:
+    """The error is to pass the end of the block that lives, whatever was freed there, as memcheck says."""
+    (tmp_path / "app.c").write_text(USED_AGAIN)
+    program = compile_program([tmp_path / "app.c"], tmp_path / "app", ["-g", "-O0"], instrumented=True)
+    errors = tracekit.analyze(record(program).trace, "memory_errors", 1).result["errors"]
+    found = [(row["kind"], row["offset"], row["object_size"]) for row in errors]
+    assert found == [("read_out_of_bounds", 56, 59), ("write_out_of_bounds", 59, 59)]
+
+
 ASKS_FOR_A_SIZE = """
     #include <stdlib.h>
     #include <sys/stat.h>

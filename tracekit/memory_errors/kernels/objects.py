@@ -102,6 +102,8 @@ def _surround(state: Any, start: Any, stop: Any) -> None:
     if state.control[ROUNDED] != 0:  # and the rest of a free chunk that was too small to be one
         forget_freed(state.states, stop, start - 8 + chunk + SLACK - stop)
         return
+    forget_freed(state.states, stop, start + chunk - stop)  # what was here before is of no block any more
+    forget_freed(state.states, start - 8, np.int64(8))
     replace(state.states, stop, start + chunk - stop, UNKNOWN, BESIDE)
     replace(state.states, start - 8, np.int64(8), UNKNOWN, BESIDE)
 
