@@ -25,6 +25,24 @@ static bool isNameCharacter(char C) { return isAlnum(C) || C == '_'; }
 /// Whether a line of fixed form is a comment by its first column.
 static bool isFixedComment(StringRef Line) { return !Line.empty() && StringRef("c*").contains(toLower(Line[0])); }
 
+/// Whether a line has a letter in the first five columns, where fixed form has labels, and is no comment there.
+static bool isFreeAlone(StringRef Line) {
+  if (Line.empty() || StringRef("c*d!#").contains(toLower(Line[0])))
+    return false;
+  return any_of(Line.take_front(5).drop_while([](char C) { return C == ' ' || isDigit(C); }).take_front(1), isAlpha);
+}
+
+FortranForm fortranForm(StringRef Path, StringRef Text) {
+  FortranForm Form = fortranForm(Path);
+  while (Form == FortranForm::Fixed && !Text.empty()) {
+    auto [Line, Rest] = Text.split('\n');
+    if (isFreeAlone(Line))
+      return FortranForm::Free;
+    Text = Rest;
+  }
+  return Form;
+}
+
 static bool isDirective(StringRef Comment) {
   std::string Word = Comment.drop_front().take_until([](char C) { return isSpace(C); }).lower();
   static constexpr StringLiteral Known[] = {"$omp", "$acc", "dir$", "gcc$", "dec$", "ibm*"};

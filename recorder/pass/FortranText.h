@@ -13,6 +13,9 @@ enum class FortranForm { None, Free, Fixed };
 /// The form of a source, by the name of its file; None if that is not one of Fortran.
 FortranForm fortranForm(llvm::StringRef Path);
 
+/// The same by its text, too: an option (`-ffree-form`) has compilers read `solver.F` in free form.
+FortranForm fortranForm(llvm::StringRef Path, llvm::StringRef Text);
+
 /// `Text` in small letters, with spaces for comments and literals: each character keeps its place. Adds to `Directives`
 /// where each comment ends that is a directive to a compiler (`!$omp`, `!dir$`).
 std::string fortranCode(llvm::StringRef Text, FortranForm Form, std::vector<size_t> &Directives);

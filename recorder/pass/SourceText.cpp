@@ -155,6 +155,7 @@ const SourceText::File &SourceText::read(const DIFile &Of) {
   if (Result.Form == FortranForm::None)
     addMacros(Path, Result, Seen, 0);
   else if (auto Buffer = MemoryBuffer::getFile(Path)) {
+    Result.Form = fortranForm(Path, (*Buffer)->getBuffer());
     Result.Text = fortranCode((*Buffer)->getBuffer(), Result.Form, Result.LoopPragmas);
     std::string Small = (*Buffer)->getBuffer().lower();
     for (size_t At = 0; (At = StringRef(Small).find("$omp threadprivate", At)) != StringRef::npos; ++At)

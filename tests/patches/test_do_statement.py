@@ -44,6 +44,21 @@ def test_long_directives_are_folded(name: str, width: int, indent: str) -> None:
     assert joined == LONG
 
 
+@pytest.mark.parametrize("ahead", ["module m\n", "! free\n  program p\n", "   implicit none\n"])
+def test_what_has_statements_where_fixed_form_has_labels_is_in_free_form(ahead: str) -> None:
+    lines = inserted("s.F", f"{ahead}      do i = 1, n\n", LONG).splitlines()
+    assert lines[-3].endswith(" &") and lines[-2].startswith("      !$omp& ")
+
+
+LABELS_AND_COMMENTS = ["c module m\n", "D     x = 2\n", "10    x = 1\n", "#if 1\n", "\tx = 1\n", "     &  y\n"]
+
+
+@pytest.mark.parametrize("ahead", LABELS_AND_COMMENTS)
+def test_comments_and_labels_are_those_of_fixed_form(ahead: str) -> None:
+    lines = inserted("s.F", f"{ahead}      do i = 1, n\n", LONG).splitlines()
+    assert not any(line.endswith(" &") for line in lines) and lines[-2].startswith("!$omp& ")
+
+
 @pytest.mark.parametrize(
     "text, reason",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,28 @@ FIXED = """\
       print '(2F14.2)', total, a(3, 4)
       end
 """
+FREE = """\
+program free
+     integer, parameter :: n = 40
+     integer :: i, j
+     real(8) :: a(n, n), current, second_of_all, third_of_all, total
+     total = 0
+     !$omp flush
+current = 0
+     do j = 1, n
+     do i = 1, n
+current = i * 0.5d0
+       second_of_all = &
+         current + j
+       third_of_all = second_of_all * 2
+       a(i, j) = third_of_all - current
+       total = total + a(i, j)
+     end do
+     end do
+     print '(2F14.2)', total, a(3, 4)
+end program
+"""
+"""Named as fixed form is, `free.F`: an option says that it is not."""
 
 
 def compiled(source: Path, program: Path, *words: str) -> Path:
@@ -154,19 +177,21 @@ def test_sums_that_no_clause_names(level: str, tmp_path: Path) -> None:
 @needs.needs("flang")
 @needs.needs("libomp")
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("name", ["do_loops.f90", "fixed.f"])
+@pytest.mark.parametrize("name", ["do_loops.f90", "fixed.f", "free.F"])
 def test_patched_programs_print_the_same(name: str, level: str, tmp_path: Path) -> None:
     source = tmp_path / name
-    source.write_text(LOOPS.read_text() if name == LOOPS.name else FIXED)
-    made = record(compiled(source, tmp_path / "loops", level))
+    source.write_text({LOOPS.name: LOOPS.read_text(), "fixed.f": FIXED, "free.F": FREE}[name])
+    form = ["-ffree-form"] if name == "free.F" else []
+    made = record(compiled(source, tmp_path / "loops", level, *form))
     patch = tracekit("advise", "--patch", "--source", tmp_path, "--top", "0", "--min-share", "0", made.trace)
     done = subprocess.run(["patch", "-p1"], cwd=tmp_path, input=patch, text=True, capture_output=True)
     assert done.returncode == 0, done.stdout + done.stderr
     text = source.read_text()
     assert text.count(WHOLE) == (9 if name == LOOPS.name else 1)
+    assert name == LOOPS.name or re.search(r"private\([^)]*\bi\b", text)  # that of the outer loop
     assert all(len(line) <= (72 if name == "fixed.f" else 132) for line in text.splitlines() if "$omp" in line)
     flang = needs.flang()
-    command = [flang, "-O1", "-fopenmp", source.name, "-o", "patched"]
+    command = [flang, "-O1", "-fopenmp", *form, source.name, "-o", "patched"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == 0, done.stderr
     library = str(Path(flang).parents[1] / "lib")

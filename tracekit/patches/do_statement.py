@@ -30,7 +30,7 @@ def lines_before_do(name: str, text: str, start: int, directive: str) -> tuple[i
     if text[at:start].strip():
         raise Refused("a label or another statement stands before it in its line")
     check_before_do(name, text, start)
-    is_fixed = is_fixed_form(name)
+    is_fixed = is_fixed_form(name, text)
     indent = "" if is_fixed else text[at:start]
     return at, list(_folded(directive, indent, is_fixed))
 
@@ -38,7 +38,7 @@ def lines_before_do(name: str, text: str, start: int, directive: str) -> tuple[i
 def check_before_do(name: str, text: str, start: int) -> None:
     """Raises HasDirective or Refused for a directive to a compiler in the line before that of text[start:]."""
     before = text[: text.rfind("\n", 0, start) + 1].rstrip().rpartition("\n")[2]
-    found = _DIRECTIVE[is_fixed_form(name)].match(before)
+    found = _DIRECTIVE[is_fixed_form(name, text)].match(before)
     if found and found[0].lower().endswith("$omp"):
         raise HasDirective(SHARED_OUT)
     if found:
