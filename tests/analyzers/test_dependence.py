@@ -70,9 +70,10 @@ def shown(runner: CallbackRunner, options: Options) -> dict[Any, Any]:
             (RAW, _row(source, none), (), _row(destination, none), ()): (None, None) for source, destination in ends
         }
     found = runner.finished()
-    profile, places = profile_and_levels(
+    profile, old_levels = profile_and_levels(
         found, getattr(runner.module, "contexts", None), len(runner.module.program.ops)
     )
+    places = {old + 1: place for place, old in enumerate(old_levels.tolist())}
     folding = is_folding(options)
     rows, paths = from_profile(profile, folding)["dependences"], paths_of(profile, folding)
     keys = list(rows)

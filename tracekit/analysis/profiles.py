@@ -38,6 +38,7 @@ def profile_of(
     from tracekit.version import __version__
 
     with progress.step(f"making the profile of {name}"):
+        runner.end()
         result, facts = runner.result()
     report = {
         "tracekit": __version__,

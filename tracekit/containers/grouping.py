@@ -16,60 +16,82 @@ def grouped(*columns: npt.NDArray[Any]) -> tuple[Indices, Indices]:
 
     Returns them sorted, as an array of shape (columns, tuples), and for each row the number of its tuple.
     """
-    table = _table(columns)
-    keys, room = _packed(table)
-    order = _order(keys, room)
-    new = np.zeros(order.size, np.bool_)
-    new[:1] = True
-    for key in keys:
-        ordered = key[order]
-        new[1:] |= ordered[1:] != ordered[:-1]
-    group = np.empty(order.size, np.int64)
+    keys, room = _packed(columns)
+    rows = len(columns[0])
+    if len(keys) == 1 and rows <= room:
+        (ordered,) = keys
+        bits = _number(ordered)
+        ordered.sort()
+        order = ordered & ((1 << bits) - 1)
+        ordered >>= bits
+        new = _differs(ordered)
+    else:
+        order = _order(keys, room)
+        new = np.zeros(rows, np.bool_)
+        for key in keys:
+            new |= _differs(key[order])
+    group = np.empty(rows, np.int64)
     group[order] = np.cumsum(new) - 1
-    return table[:, order[new]], group
+    first = order[new]
+    return np.stack([column[first].astype(np.int64) for column in columns]), group
 
 
 def sorting_order(*columns: npt.NDArray[Any]) -> Indices:
     """The order of rows by `columns` of integers, the first the most significant; of equal rows in any order."""
-    return _order(*_packed(_table(columns)))
+    return _order(*_packed(columns))
 
 
-def _table(columns: Sequence[npt.NDArray[Any]]) -> Indices:
-    table = np.empty((len(columns), len(columns[0])), np.int64)
-    for row, column in zip(table, columns):
-        row[:] = column
-    return table
+def _differs(ordered: Indices) -> npt.NDArray[np.bool_]:
+    """Which numbers are not that before them."""
+    new = np.ones(ordered.size, np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    return new
 
 
 def _order(keys: list[Indices], room: int) -> Indices:
-    """The order by keys of :func:`_packed`. Numbers are sorted several times as fast as by an order of them."""
-    rows = len(keys[0])
+    """The order by keys of :func:`_packed`, which it may use up."""
     if len(keys) > 1:
         return np.lexsort(keys[::-1])
-    if rows <= room:
-        bits = (rows - 1).bit_length()
-        numbered = (keys[0] << bits) | np.arange(rows)
-        numbered.sort()
-        return numbered & ((1 << bits) - 1)
-    return np.argsort(keys[0])
+    (key,) = keys
+    if key.size > room:
+        return np.argsort(key)
+    bits = _number(key)
+    key.sort()
+    key &= (1 << bits) - 1
+    return key
 
 
-def _packed(table: Indices) -> tuple[list[Indices], int]:
-    """Fewer columns in the order of those of `table`, most significant first: sorting takes a time for each column.
+def _number(key: Indices) -> int:
+    """Put the number of its row into each key's lowest bits, and return how many these are.
+
+    Numbers are sorted several times as fast as by an order of them.
+    """
+    bits = max(key.size - 1, 0).bit_length()
+    key <<= bits
+    key |= np.arange(key.size)
+    return bits
+
+
+def _packed(columns: Sequence[npt.NDArray[Any]]) -> tuple[list[Indices], int]:
+    """Fewer columns in the order of `columns`, most significant first: sorting takes a time for each column.
 
     Of a single one also by what power of two, at most, it may be multiplied.
     """
-    if not table.shape[1]:
-        return list(table), 0
     keys: list[Indices] = []
     room = 0  # by what the last of `keys` may still be multiplied
-    for column, least, greatest in zip(table, table.min(axis=1).tolist(), table.max(axis=1).tolist()):
+    for column in columns:
+        if column.dtype == np.uint64:  # of which numpy makes fractions beside a signed one
+            column = column.astype(np.int64)
+        least, greatest = (int(end) for end in (column.min(), column.max())) if column.size else (0, 0)
         values = greatest - least + 1
         if values <= room:
-            keys[-1] = keys[-1] * values + (column - least)
+            keys[-1] *= values
+            keys[-1] += column
+            keys[-1] -= least
             room //= values
         else:
-            keys.append(column - least if greatest - least < _MOST else column)
+            keys.append(column.astype(np.int64))
+            keys[-1] -= least if values <= _MOST else 0
             room = _MOST // values
     return keys, 1 << max(room.bit_length() - 1, 0)
 

@@ -18,7 +18,7 @@ from tracekit.contexts.merge import unite_nodes
 from tracekit.contexts.merge_state import as_columns, check_references, read_tables
 from tracekit.contexts.nodes import NODE
 from tracekit.dependence.profile import ACCESS, DEPENDENCE, EXPOSED, LEVEL, LISTED_OBJECTS, OBJECT, DependenceProfile
-from tracekit.dependence.projection import unite_levels
+from tracekit.dependence.united_levels import united_levels
 from tracekit.formats.events import NONE
 
 if TYPE_CHECKING:
@@ -152,19 +152,11 @@ def _unite_objects(together: Rows, row_of: Indices, result: Rows) -> None:
 
 
 def _levels(profiles: Sequence[DependenceProfile], node_of: Sequence[Indices], row_of: Indices) -> Rows:
-    parts, start = [], 0
-    for profile, nodes in zip(profiles, node_of):
-        part = profile.levels.copy()
-        part["dependence"] = row_of[start + profile.levels["dependence"].astype(np.int64)]
-        part["node"] = nodes[profile.levels["node"]]
-        parts.append(part)
-        start += len(profile.dependences)
-    together = np.concatenate(parts)
-    keys, at = grouped(together["dependence"], together["node"])
-    result = np.zeros(keys.shape[1], LEVEL)
-    result["dependence"], result["node"] = keys
-    unite_levels(together, at, result)
-    return result
+    starts = np.cumsum([0, *(len(profile.dependences) for profile in profiles)])
+    tables = [profile.levels for profile in profiles]
+    dependence = np.concatenate([row_of[start + table["dependence"]] for start, table in zip(starts, tables)])
+    node = np.concatenate([nodes[table["node"]] for nodes, table in zip(node_of, tables)])
+    return united_levels(np.concatenate(tables), dependence, node)[0]
 
 
 def _exposed(profiles: Sequence[DependenceProfile], node_of: Sequence[Indices]) -> Rows:

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from tracekit.containers.grouping import Indices, grouped
 from tracekit.contexts.nodes import LOOPS, NODE, ContextKind
-from tracekit.dependence.profile import ACCESS, DEPENDENCE, EXPOSED, LEVEL, LISTED_OBJECTS, DependenceProfile
+from tracekit.dependence.profile import ACCESS, DEPENDENCE, EXPOSED, LISTED_OBJECTS, DependenceProfile
+from tracekit.dependence.united_levels import united_levels
 from tracekit.formats.events import NONE
 
 Rows = npt.NDArray[Any]
@@ -23,10 +24,11 @@ def without_contexts(profile: DependenceProfile) -> DependenceProfile:
     """The profile by instruction and loop: node 0 is the one context, the others are loops below it."""
     nodes, node_of = _loops(profile.nodes)
     dependences, row_of = _dependences(profile.dependences)
+    levels = profile.levels
     return DependenceProfile(
         nodes=nodes,
         dependences=dependences,
-        levels=_levels(profile.levels, row_of, node_of),
+        levels=united_levels(levels, row_of[levels["dependence"]], node_of[levels["node"]])[0],
         exposed=_exposed(profile.exposed, node_of),
         accesses=_accesses(profile.accesses),
         objects=profile.objects,
@@ -83,31 +85,6 @@ def _unite_objects(dependences: Rows, row_of: Indices, result: Rows) -> None:
     result["first_object"] = result["object_list"][:, 0]
     result["objects"] = count
     np.maximum.at(result["objects"], row_of, dependences["objects"])
-
-
-def _levels(levels: Rows, row_of: Indices, node_of: Indices) -> Rows:
-    levels = levels[node_of[levels["node"]] >= 0]
-    keys, at = grouped(row_of[levels["dependence"]], node_of[levels["node"]])
-    result = np.zeros(keys.shape[1], LEVEL)
-    result["dependence"], result["node"] = keys
-    unite_levels(levels, at, result)
-    return result
-
-
-def unite_levels(levels: Rows, at: Indices, result: Rows) -> None:
-    """Unite `levels` in the rows ``result[at]``: or flags, extremes of distances, sums of what they carry."""
-    inter = levels["inter"]
-    carried = at[inter]
-    result["intra"][at[levels["intra"]]] = True
-    result["inter"][carried] = True
-    # Columns of their own: numpy takes ten times as long where the rows of a table are not aligned.
-    least = np.full(result.size, np.iinfo(np.uint64).max, np.uint64)
-    greatest, count = result["max_distance"].copy(), result["carried"].copy()
-    np.minimum.at(least, carried, levels["min_distance"][inter])
-    np.maximum.at(greatest, carried, levels["max_distance"][inter])
-    np.add.at(count, at, levels["carried"])
-    result["min_distance"] = np.where(result["inter"], least, 0)
-    result["max_distance"], result["carried"] = greatest, count
 
 
 def _exposed(exposed: Rows, node_of: Indices) -> Rows:

@@ -31,7 +31,7 @@ def profile(findings: Findings, contexts: ContextTable | None, instructions: int
 def profile_and_levels(
     findings: Findings, contexts: ContextTable | None, instructions: int
 ) -> tuple[DependenceProfile, Ints]:
-    """The profile, and for each row of ``findings.levels`` its row among the profile's levels (-1 for row 0)."""
+    """The profile, and for each of its levels its row among ``findings.levels`` without row 0, which is none."""
     instruction, context = _keys(findings.accesses)
     if contexts is None:
         nodes, new_node = np.zeros(1, NODE), np.zeros(1, np.int64)
@@ -42,7 +42,7 @@ def profile_and_levels(
         nodes, new_node = contexts.where(used)
     ends = (np.where(instruction == instructions, NONE, instruction).astype(np.uint32), new_node[context])
     dependences, new_dependence, objects = _dependences(findings, ends)
-    levels, place = _levels(findings, new_dependence, new_node)
+    levels, old_level = _levels(findings, new_dependence, new_node)
     made = DependenceProfile(
         nodes=nodes,
         dependences=dependences,
@@ -52,7 +52,7 @@ def profile_and_levels(
         objects=objects,
         shadow_bytes=findings.shadow_bytes,
     )
-    return made, np.concatenate([[-1], place])
+    return made, old_level
 
 
 def _ordered(rows: Rows, *fields: str, then: Sequence[Ints] = ()) -> Ints:
@@ -116,22 +116,26 @@ def _list_objects(findings: Findings, dependences: Rows) -> Rows:
 
 
 def _levels(findings: Findings, new_dependence: Ints, new_node: Ints) -> tuple[Rows, Ints]:
+    """The rows of ``levels``, and which of the old ones each of them was."""
     old = findings.levels[1:]
+    rank = _places(sorting_order(new_node, np.arange(len(new_node))))
     dependence, node = _keys(old)
-    ends = new_dependence[dependence - 1], new_node[node]
-    order = sorting_order(*ends, node)
+    key = new_dependence[dependence - 1] * len(rank)
+    key += rank[node]
+    del dependence, node  # it is the most memory that an analysis takes
+    order = sorting_order(key)
     rows = np.empty(len(old), LEVEL)
-    _fill_levels(old, *ends, order, rows)
-    return rows, _places(order)
+    _fill_levels(old, new_dependence, new_node, order, rows)
+    return rows, order
 
 
 @kernel
-def _fill_levels(old: Rows, dependence: Ints, node: Ints, order: Ints, rows: Rows) -> None:
+def _fill_levels(old: Rows, new_dependence: Ints, new_node: Ints, order: Ints, rows: Rows) -> None:
     """Fill `rows` with those of `old` in `order`; numpy takes six times as long, a field after the other."""
     for place in range(order.size):
-        at = np.uint64(order[place])
-        found, row = old[at], rows[np.uint64(place)]
-        row.dependence, row.node = dependence[at], node[at]
+        found, row = old[np.uint64(order[place])], rows[np.uint64(place)]
+        row.dependence = new_dependence[(found.key >> np.uint64(32)) - np.uint64(1)]
+        row.node = new_node[found.key & LOW]
         row.intra, row.inter = found.intra != 0, found.inter != 0
         row.min_distance, row.max_distance = found.least, found.greatest
         row.carried = found.carried

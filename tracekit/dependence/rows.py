@@ -18,9 +18,9 @@ from tracekit.containers.grouping import Indices, grouped
 from tracekit.contexts.names import Json
 from tracekit.contexts.nodes import ContextKind
 from tracekit.dependence.names import ProfileNames
-from tracekit.dependence.profile import LEVEL, DependenceKind, DependenceProfile
-from tracekit.dependence.projection import unite_levels
+from tracekit.dependence.profile import DependenceKind, DependenceProfile
 from tracekit.dependence.table import ReportedDependences
+from tracekit.dependence.united_levels import united_levels
 from tracekit.formats.events import NONE
 
 LoopKey = tuple[str, str, int, int, int]
@@ -113,28 +113,23 @@ class DependenceReport:
         found; what is said of others means nothing.
         """
         levels, group = self.profile.levels, self.group_of[self.profile.levels["dependence"]]
-        chosen = np.arange(levels.size)
+        place, loops = self._shown_loops
+        shown_at = place[levels["node"]]
         if groups is not None:
             wanted = np.zeros(self.dependence_count, np.bool_)
             wanted[groups] = True
-            chosen = np.flatnonzero(wanted[group])
-            levels, group = levels[chosen], group[chosen]
-        place, loops = self._shown_loops
-        keys, at = grouped(group, place[levels["node"]])
-        united = np.zeros(keys.shape[1], LEVEL)
-        unite_levels(levels, at, united)
+            shown_at[~wanted[group]] = -1
+        united, shown_by = united_levels(levels, group, shown_at)
         shown = np.zeros(len(united), _SHOWN)
         for name in ("intra", "inter", "min_distance", "max_distance"):
             shown[name] = united[name]
-        shown["loop"] = keys[1]
-        shown_by = np.full(self.profile.levels.size, -1, np.int64)
-        shown_by[chosen] = at
+        shown["loop"] = united["node"]
         histograms = self._histograms(shown_by, len(united))
         different = dict.fromkeys(histograms)
         number = {histogram: number for number, histogram in enumerate(different)}
         if histograms:
             shown["histogram"] = [number[histogram] for histogram in histograms]
-        return self._lists(keys[0], shown, loops, list(different))
+        return self._lists(united["dependence"].astype(np.int64), shown, loops, list(different))
 
     @cached_property
     def _shown_loops(self) -> tuple[Indices, list[Json]]:

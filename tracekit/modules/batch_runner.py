@@ -44,6 +44,9 @@ class WholeBatches:
                 if wanted.any():
                     self._take(part if wanted.all() else Selected.of(part, wanted))
 
+    def end(self) -> None:
+        """See :class:`Runner`; nothing, for only the module knows."""
+
     def result(self) -> tuple[dict[str, Any], dict[str, int]]:
         """See :class:`Runner`."""
         with diagnostics.of_author(self.module, self.name):

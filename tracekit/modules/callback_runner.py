@@ -161,6 +161,12 @@ class CallbackRunner:
         """See :class:`Runner`."""
         return origin(self.kernel)
 
+    def end(self) -> None:
+        """See :class:`Runner`."""
+        with diagnostics.of_author(self.module, self.name):
+            self.finished()
+        self._workers.clear()
+
     def result(self) -> tuple[dict[str, Any], dict[str, int]]:
         """See :class:`Runner`."""
         with diagnostics.of_author(self.module, self.name):
@@ -234,6 +240,9 @@ class AdoptingRunner:
 
     def feed(self, batch: EventBatch, worker: int) -> None:
         """See :class:`Runner`; nobody calls it, for there is no worker."""
+
+    def end(self) -> None:
+        """See :class:`Runner`; nothing, for what it takes may have to be made yet."""
 
     @property
     def explained(self) -> str:

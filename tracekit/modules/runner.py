@@ -37,6 +37,9 @@ class Runner(Protocol):
     def module(self) -> Analysis:
         """The module."""
 
+    def end(self) -> None:
+        """Make what the result is made of; the memory that only the replay needs is free for it then."""
+
     merge_state: dict[str, Any] | None
     """What merging profiles needs beside the result; set by :meth:`result`."""
 

@@ -69,7 +69,7 @@ class LoopGraphs:
         return _owners(self.program.blocks["first_op"], self.program.blocks["ops"], len(self.program.ops) + 1)
 
     @cached_property
-    def _nest(self) -> tuple[Indices, Indices]:
+    def nest(self) -> tuple[Indices, Indices]:
         """Per loop an interval [enter, leave) that holds the `enter` of exactly the loops inside it and itself."""
         parents = self.program.loops["parent"]
         children: dict[int, list[int]] = {}
@@ -90,21 +90,21 @@ class LoopGraphs:
             stack.extend((child, False) for child in reversed(children.get(loop, [])))
         return enter, leave
 
-    def loop_contains(self, loops: Indices | int, inner: Indices) -> npt.NDArray[np.bool_]:
-        """Elementwise: is loop ``inner[i]`` (-1 or NONE: no loop) the loop ``loops[i]`` (or `loops`) or inside it?"""
-        enter, leave = self._nest
-        known = (inner >= 0) & (inner != NONE)
-        if not len(enter):
-            return np.zeros(inner.shape, np.bool_)
-        at = enter[np.where(known, inner, 0)]
-        inside: npt.NDArray[np.bool_] = known & (enter[loops] <= at) & (at < leave[loops])
-        return inside
+    @cached_property
+    def op_enter(self) -> Indices:
+        """Per operation the `enter` (:attr:`nest`) of its innermost loop, -1 for none; a last row as in `op_block`."""
+        (enter, _), block = self.nest, self.op_block
+        loop = np.where(block >= 0, self.program.blocks["loop"][block], NONE)
+        return np.append(enter, -1)[np.minimum(loop, enter.size)]
 
     def op_inside(self, ops: Indices, loops: Indices) -> npt.NDArray[np.bool_]:
         """Elementwise: does operation ``ops[i]`` (or NONE) stand in loop ``loops[i]``, in its function's own text?"""
-        block = self.op_block[np.minimum(ops, len(self.program.ops))]
-        inner = np.where(block >= 0, self.program.blocks["loop"][block].astype(np.int64), -1)
-        return self.loop_contains(loops, inner)
+        enter, leave = self.nest
+        if not enter.size:
+            return np.zeros(ops.shape, np.bool_)
+        at = self.op_enter[np.minimum(ops, len(self.program.ops))]
+        inside: npt.NDArray[np.bool_] = (enter[loops] <= at) & (at < leave[loops])
+        return inside
 
     def __getitem__(self, loop: int) -> LoopGraph:
         graph = self._graphs.get(loop)
@@ -113,7 +113,7 @@ class LoopGraphs:
         return graph
 
     def _build(self, loop: int) -> LoopGraph:
-        program, (enter, leave) = self.program, (int(at[loop]) for at in self._nest)
+        program, (enter, leave) = self.program, (int(at[loop]) for at in self.nest)
         nodes = np.sort(self._inside(self._nodes, enter, leave))
         self._place[nodes] = np.arange(nodes.size)
         tails, heads = self._inside(self._edges, enter, leave)
@@ -151,7 +151,7 @@ class LoopGraphs:
         )
         loops = np.concatenate([np.append(loop, -1)[of_op], of_phi, loop])
         known = (loops >= 0) & (loops != NONE)
-        enter: Indices = np.where(known, np.append(self._nest[0], -1)[np.where(known, loops, -1)], -1)
+        enter: Indices = np.where(known, np.append(self.nest[0], -1)[np.where(known, loops, -1)], -1)
         return enter
 
     @cached_property

@@ -45,15 +45,16 @@ class Levels:
     def __init__(self, profile: DependenceProfile, graphs: LoopGraphs) -> None:
         self.profile = profile
         self.graphs = graphs
-        valid = profile.levels[profile.levels["intra"] | profile.levels["inter"]]
-        order = np.argsort(valid["node"], kind="stable")
-        self.node = valid["node"][order].astype(np.int64)
-        self.dependence = valid["dependence"][order].astype(np.int64)
-        self.carried = valid["inter"][order]
-        self.sources, self.destinations = (
-            profile.dependences[end][self.dependence].astype(np.int64) for end in ("source", "destination")
-        )
-        self._first = _firsts(self.node, len(profile.nodes))
+        rows, dependences = profile.levels, profile.dependences
+        sources, destinations = (dependences[end].astype(np.int64) for end in ("source", "destination"))
+        self._first = np.zeros(len(profile.nodes) + 1, np.int64)
+        _count(rows, self._first)
+        valid = int(self._first[-1])
+        self.dependence, self.sources, self.destinations = (np.empty(valid, np.int64) for _ in range(3))
+        self.carried = np.empty(valid, np.bool_)
+        columns = self.dependence, self.carried, self.sources, self.destinations
+        _sort_by_node(rows, sources, destinations, self._first.copy(), columns)
+        self.node = np.repeat(np.arange(len(profile.nodes)), np.diff(self._first))
         self._parent, self._call = (profile.nodes[name].astype(np.int64) for name in ("parent", "call"))
         self._is_call = np.isin(profile.nodes["kind"], CALLS)
 
@@ -113,15 +114,14 @@ class Levels:
         if the profile does not know the context below the loop and the instruction stands elsewhere. A level that is
         no loop has no graph, and what is said of it means nothing.
         """
-        nodes = self.profile.nodes
-        instructions = instructions.astype(np.int64)
-        result = np.zeros(instructions.size, np.int64)
-        _outermost(instructions, contexts.astype(np.int64), levels, self._parent, self._call, self._is_call, result)
-        loops = nodes["loop"][levels].astype(np.int64)
-        inside = self.graphs.op_inside(result, np.where(loops == NONE, 0, loops))
-        # What is below the loop may have been called by it when recursion had come back to it, inside another call.
-        inside &= (result == instructions) | (nodes["kind"][levels] != ContextKind.RECURSIVE_LOOP)
-        return np.where(inside, result, ANY_CALL)
+        nodes, graphs = self.profile.nodes, self.graphs
+        loops = np.where(nodes["loop"] == NONE, 0, nodes["loop"]).astype(np.int64)
+        tree = Tree(self._parent, self._call, self._is_call, nodes["kind"] == ContextKind.RECURSIVE_LOOP, loops)
+        places = np.empty(instructions.size, np.int64)
+        _place(
+            instructions.astype(np.int64), contexts.astype(np.int64), levels, tree, graphs.op_enter, graphs.nest, places
+        )
+        return places
 
 
 def _firsts(sorted_nodes: Indices, nodes: int) -> Indices:
@@ -129,25 +129,70 @@ def _firsts(sorted_nodes: Indices, nodes: int) -> Indices:
     return np.searchsorted(sorted_nodes, np.arange(nodes + 1))
 
 
+class Tree(NamedTuple):
+    """Columns of a profile's nodes; the parent of a root is no node."""
+
+    parent: Indices
+    call: Indices
+    is_call: Bools
+    is_recursive_loop: Bools
+    loop: Indices  # 0 where there is none
+
+
 @kernel
-def _outermost(
+def _count(levels: Rows, first: Indices) -> None:
+    """Fill `first`, zeros: where the levels (LEVEL) that are valid at each node begin in their order, and end."""
+    for row in levels:
+        if row.intra or row.inter:
+            first[np.uint64(row.node) + np.uint64(1)] += 1
+    for node in range(1, first.size):
+        first[node] += first[node - 1]
+
+
+@kernel
+def _sort_by_node(
+    levels: Rows,
+    sources: Indices,
+    destinations: Indices,
+    place: Indices,
+    columns: tuple[Indices, Bools, Indices, Indices],
+) -> None:
+    """Fill `columns`: dependence, carried, source and destination of the levels that are valid, by node.
+
+    `sources`, `destinations`: of the dependences; `place`: of :func:`_count`, used up.
+    """
+    dependence, carried, source, destination = columns
+    for row in levels:
+        if row.intra or row.inter:
+            at, found = np.uint64(place[np.uint64(row.node)]), np.uint64(row.dependence)
+            place[np.uint64(row.node)] += 1
+            dependence[at], carried[at] = found, row.inter
+            source[at], destination[at] = sources[found], destinations[found]
+
+
+@kernel
+def _place(
     instructions: Indices,
     contexts: Indices,
     levels: Indices,
-    parent: Indices,
-    call: Indices,
-    is_call: Bools,
-    result: Indices,
+    tree: Tree,
+    op_enter: Indices,
+    nest: tuple[Indices, Indices],
+    places: Indices,
 ) -> None:
-    """Fill `result` with each access's outermost call site below its level: the instruction if there is none.
-
-    `parent`, `call` and `is_call` have an element for each node; the parent of a root is no node.
-    """
+    """Fill `places` as :meth:`Levels.places` says; `op_enter`, `nest`: of :class:`LoopGraphs`."""
+    enter, leave = nest
     for row in range(instructions.size):
-        found = instructions[row]
-        at = contexts[row]
-        while at < parent.size and at != levels[row]:
-            if is_call[at]:
-                found = call[at]
-            at = parent[at]
-        result[row] = found if at == levels[row] else instructions[row]
+        instruction, level = instructions[row], levels[row]
+        found, at = instruction, contexts[row]
+        while at < tree.parent.size and at != level:
+            if tree.is_call[at]:
+                found = tree.call[at]
+            at = tree.parent[at]
+        found = found if at == level else instruction
+        # What is below the loop may have been called by it when recursion had come back to it, inside another call.
+        inside = enter.size > 0 and (found == instruction or not tree.is_recursive_loop[level])
+        if inside:
+            here, loop = op_enter[min(found, op_enter.size - 1)], tree.loop[level]
+            inside = enter[loop] <= here < leave[loop]
+        places[row] = found if inside else ANY_CALL

@@ -91,10 +91,10 @@ class Updates:
         All dependences of a level count, carried or not: an update counts only while every one that it takes part in
         has an update of the same operator at its other end, so updates are struck out until that holds.
         """
-        ends = np.stack([levels.sources, levels.destinations])
-        ends = np.minimum(ends, self.operator.size - 1)
-        touching = np.flatnonzero((self.triple[ends] >= 0).any(axis=0))
-        triples, operators = self.triple[ends[:, touching]], self.operator[ends[:, touching]]
+        is_part, sources, destinations = self.triple >= 0, levels.sources, levels.destinations
+        touching = np.flatnonzero(is_part.take(sources, mode="clip") | is_part.take(destinations, mode="clip"))
+        ends = np.stack([sources[touching], destinations[touching]])
+        triples, operators = self.triple.take(ends, mode="clip"), self.operator.take(ends, mode="clip")
         same = (triples >= 0).all(axis=0) & (operators[0] == operators[1])
         # Updates have numbers of their own at each level.
         _, numbers = np.unique(levels.node[touching] * self.triples + triples, return_inverse=True)
@@ -191,23 +191,24 @@ class Privates:
 
         Those that reductions remove (`reduced`) need no private object; as flows they still forbid one.
         """
-        nodes, rows = levels.node, levels.dependence
-        flows, wide = carried & self.raw[rows], self.wide[rows]
-        false = carried & ~reduced & ~flows & (self.lists[rows, 0] != NONE) & ~wide
+        at = np.flatnonzero(carried)
+        nodes, rows = levels.node[at], levels.dependence[at]
+        is_flow, wide = self.raw[rows], self.wide[rows]
+        is_false = ~reduced[at] & ~is_flow & (self.lists[rows, 0] != NONE) & ~wide
         fits = np.zeros(len(self.profile.nodes), np.bool_)  # the nodes at which objects may become private
-        fits[nodes[false]] = True
-        fits[nodes[flows & wide]] = False  # which may be on any object
-        overwritten = np.flatnonzero(carried & self._war[rows] & fits[nodes])
+        fits[nodes[is_false]] = True
+        fits[nodes[is_flow & wide]] = False  # which may be on any object
+        overwritten = np.flatnonzero(self._war[rows] & fits[nodes])
         exposed = overwritten[self._is_exposed(rows[overwritten], nodes[overwritten])]
         fits[nodes[exposed[wide[exposed]]]] = False
-        false, flows = (np.flatnonzero(each & fits[nodes]) for each in (false, flows))
+        false, flows, exposed = at[is_false & fits[nodes]], at[is_flow & fits[nodes]], at[exposed]
         forbidden = np.unique(np.append(self.things(levels, flows), self.things(levels, exposed)))
-        things, objects = self.things(levels, false), self.lists[rows[false]]
+        things, objects = self.things(levels, false), self.lists[levels.dependence[false]]
         kinds = np.append(self.profile.objects["kind"], ObjectKind.UNKNOWN)[
             np.minimum(objects, len(self.profile.objects))
         ]
         private = ~np.isin(things, forbidden) & (kinds != ObjectKind.UNKNOWN)
-        removed = np.zeros(nodes.size, np.bool_)
+        removed = np.zeros(carried.size, np.bool_)
         removed[false] = (private | (objects == NONE)).all(axis=1)
         return removed
 
