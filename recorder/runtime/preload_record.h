@@ -31,13 +31,13 @@ static inline __attribute__((always_inline)) void tk_record(enum tk_event event,
 #define TK_RECORD3(event, a, b, c) tk_record(TK_EVENT_##event, 3, a, b, c, 0)
 #define TK_RECORD4(event, a, b, c, d) tk_record(TK_EVENT_##event, 4, a, b, c, d)
 
-/* What code that is not instrumented reads and writes, for the call that is open in instrumented code. */
 /* interceptors_streams.c: memory that a function of a library records itself, not those by which it does its work. */
 struct tk_lent {
     uintptr_t address, size;
 };
 extern __thread struct tk_lent tk_lent __attribute__((tls_model("initial-exec")));
 
+/* What code that is not instrumented reads and writes, for the call that is open in instrumented code. */
 static inline void tk_library_load(const void *address, size_t size)
 {
     if (size > 0 && (uintptr_t)address - tk_lent.address >= tk_lent.size)
