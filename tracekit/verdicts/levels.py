@@ -55,8 +55,6 @@ class Levels:
         columns = self.dependence, self.carried, self.sources, self.destinations
         _sort_by_node(rows, sources, destinations, self._first.copy(), columns)
         self.node = np.repeat(np.arange(len(profile.nodes)), np.diff(self._first))
-        self._parent, self._call = (profile.nodes[name].astype(np.int64) for name in ("parent", "call"))
-        self._is_call = np.isin(profile.nodes["kind"], CALLS)
 
     def rows(self, node: int) -> slice:
         """The rows of a node."""
@@ -114,14 +112,21 @@ class Levels:
         if the profile does not know the context below the loop and the instruction stands elsewhere. A level that is
         no loop has no graph, and what is said of it means nothing.
         """
-        nodes, graphs = self.profile.nodes, self.graphs
-        loops = np.where(nodes["loop"] == NONE, 0, nodes["loop"]).astype(np.int64)
-        tree = Tree(self._parent, self._call, self._is_call, nodes["kind"] == ContextKind.RECURSIVE_LOOP, loops)
-        places = np.empty(instructions.size, np.int64)
-        _place(
-            instructions.astype(np.int64), contexts.astype(np.int64), levels, tree, graphs.op_enter, graphs.nest, places
-        )
+        places, graphs = np.empty(instructions.size, np.int64), self.graphs
+        accesses = instructions.astype(np.int64), contexts.astype(np.int64)
+        _place(*accesses, levels, self._tree, graphs.op_enter, graphs.nest, places)
         return places
+
+    @cached_property
+    def _tree(self) -> Tree:
+        nodes = self.profile.nodes
+        return Tree(
+            parent=nodes["parent"].astype(np.int64),
+            call=nodes["call"].astype(np.int64),
+            is_call=np.isin(nodes["kind"], CALLS),
+            is_recursive_loop=nodes["kind"] == ContextKind.RECURSIVE_LOOP,
+            loop=np.where(nodes["loop"] == NONE, 0, nodes["loop"]).astype(np.int64),
+        )
 
 
 def _firsts(sorted_nodes: Indices, nodes: int) -> Indices:
