@@ -93,9 +93,10 @@ class LoopGraphs:
     @cached_property
     def op_enter(self) -> Indices:
         """Per operation the `enter` (:attr:`nest`) of its innermost loop, -1 for none; a last row as in `op_block`."""
-        (enter, _), block = self.nest, self.op_block
-        loop = np.where(block >= 0, self.program.blocks["loop"][block], NONE)
-        return np.append(enter, -1)[np.minimum(loop, enter.size)]
+        enter, _ = self.nest
+        loop = np.append(self.program.blocks["loop"], NONE)[self.op_block]
+        enters: Indices = np.append(enter, -1)[np.minimum(loop, enter.size)]
+        return enters
 
     def op_inside(self, ops: Indices, loops: Indices) -> npt.NDArray[np.bool_]:
         """Elementwise: does operation ``ops[i]`` (or NONE) stand in loop ``loops[i]``, in its function's own text?"""
