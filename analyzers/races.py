@@ -73,11 +73,12 @@ class Races(OrderCallbacks, ResourceCallbacks, OpenmpCallbacks, AccessCallbacks,
         return state
 
     def callbacks(self) -> dict[str, Callable[..., None]]:
-        """Those of loops are for programs with SIMD loops and loops that OpenMP shares out, those of calls for other
-        orders of locks."""
-        unused = set() if lanes_of_loops(self.program).any() else {"loop_invocation", "loop_iteration", "loop_exit"}
+        """Those of loops are for programs with SIMD loops and loops that OpenMP shares out, those of calls for these
+        and for other orders of locks."""
+        has_loops = lanes_of_loops(self.program).any()
+        unused = set() if has_loops else {"loop_invocation", "loop_iteration", "loop_exit"}
         if not self.options.lock_orders:
-            unused |= {"external_call", "function_entry"}
+            unused |= {"external_call"} if has_loops else {"external_call", "function_entry"}
         return {name: function for name, function in super().callbacks().items() if name not in unused}
 
     # -- the profile --

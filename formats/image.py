@@ -154,6 +154,7 @@ class LoopFlag(IntFlag):
     CONSTEXPR = 2048  # with SOURCE: it stands in a constexpr function of C++, or in a pure procedure of Fortran
     LINES_ONLY = 4096  # with SOURCE: built without -g, so nothing is known of its variables, and it is no FOR_STATEMENT
     THREAD_LOCAL = 8192  # with SOURCE: it, or a function of the unit that it calls, uses variables of one thread
+    CONCURRENT = 16384  # with SOURCE: a directive of OpenMP says that its iterations may run in any order
 
 
 class PhiKind(IntEnum):

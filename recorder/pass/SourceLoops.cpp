@@ -81,6 +81,7 @@ public:
     SourceLoop Result;
     Result.IsCanonical = Head.IsCanonical && Sources.isFor(Text.Start);
     Result.HasPragma = Sources.hasLoopPragma(Text.Start);
+    Result.IsConcurrent = Sources.isConcurrent(Text.Start);
     Result.IsConstexpr = Sources.isConstexpr(*Text.Start.getScope()->getSubprogram());
     Result.IsBoundComputed = Head.IsCanonical && Head.HasTemporaries;
     Result.Escapes = escapesOf(L, Text.Blocks);

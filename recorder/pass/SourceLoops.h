@@ -40,6 +40,7 @@ struct SourceLoop {
   bool CopiesMemory = false;         // by memset, memcpy or memmove, perhaps among other things
   bool IsCanonical = false;          // one that OpenMP accepts: one counter, one test, one step, no other way out
   bool HasPragma = false;            // a pragma about loops stands before it
+  bool IsConcurrent = false;         // a directive of OpenMP lets its iterations run in any order
   bool IsConstexpr = false;          // in a constexpr function
   bool UsesBinding = false;          // a structured binding that is declared outside
   bool UsesThreadLocal = false;      // in its text, or in a function of the module that is called there

@@ -88,6 +88,14 @@ static bool isLoopPragma(StringRef Directive) {
   return is_contained(Known, What);
 }
 
+/// Whether a directive of OpenMP lets the iterations of the loop behind it run in any order.
+static bool isConcurrentDirective(StringRef Directive) {
+  SmallVector<StringRef, 4> Words;
+  SplitString(Directive.ltrim(" \t#"), Words);
+  return Words.size() > 2 && Words[0] == "pragma" && Words[1] == "omp" &&
+         anyWord(Directive, [](StringRef Word) { return Word == "loop" || Word == "concurrent"; });
+}
+
 /// Adds the names that a `threadprivate` directive lists, if `Text` holds one.
 static void addThreadPrivateIn(StringRef Text, StringSet<> &Names) {
   size_t At = Text.find("threadprivate");
@@ -129,6 +137,8 @@ void SourceText::addMacros(StringRef Path, File &To, StringSet<> &Seen, unsigned
   eachDirective(std::string(Text), [&](size_t At, StringRef Directive) {
     if (isLoopPragma(Directive))
       To.LoopPragmas.push_back(At + Directive.size());
+    if (isConcurrentDirective(Directive))
+      To.Concurrent.push_back({At, At + Directive.size()});
     for (size_t K = At; K < At + Directive.size(); ++K)
       if (Text[K] != '\n')
         Text[K] = ' ';
@@ -216,6 +226,12 @@ bool SourceText::hasLoopPragma(const DILocation &At) {
   return Here != StringRef::npos && any_of(In.LoopPragmas, [&](size_t End) {
            return End <= Here && StringRef(In.Text).slice(End, Here).trim().empty();
          });
+}
+
+bool SourceText::isConcurrent(const DILocation &At) {
+  const File &In = read(*At.getFile());
+  size_t Here = offsetOf(In, At);
+  return any_of(In.Concurrent, [&](auto Each) { return Each.first <= Here && Here < Each.second; });
 }
 
 bool SourceText::hasName(const DILocation &At, StringRef Name) {

@@ -30,6 +30,10 @@ public:
   /// any directive, also one of OpenMP. No where there is no text.
   bool hasLoopPragma(const llvm::DILocation &At);
 
+  /// Whether what stands there is a directive of OpenMP by which iterations may run in any order: `loop`, or one with
+  /// `order(concurrent)`. No where there is no text, and in Fortran.
+  bool isConcurrent(const llvm::DILocation &At);
+
   /// Whether the text from `Begin` to a line and column (its beginning, if that is a word) declares variables that are
   /// defined elsewhere: `extern int count;`, `using space::count;`. No where there is no text.
   bool hasDeclaration(const llvm::DILocation &Begin, std::pair<unsigned, unsigned> End);
@@ -49,9 +53,10 @@ private:
   struct File {
     std::string Text; // comments, literals and directives are spaces
     std::vector<size_t> Lines;
-    std::vector<size_t> LoopPragmas;     // where each ends
-    llvm::StringMap<std::string> Macros; // what each is replaced by
-    llvm::StringSet<> ThreadPrivate;     // the names in such directives
+    std::vector<size_t> LoopPragmas;                   // where each ends
+    std::vector<std::pair<size_t, size_t>> Concurrent; // from where to where such directives of OpenMP stand
+    llvm::StringMap<std::string> Macros;               // what each is replaced by
+    llvm::StringSet<> ThreadPrivate;                   // the names in such directives
     FortranForm Form = FortranForm::None;
   };
 

@@ -449,6 +449,7 @@ enum {
     TK_LOOP_CONSTEXPR = 2048,
     TK_LOOP_LINES_ONLY = 4096,
     TK_LOOP_THREAD_LOCAL = 8192,
+    TK_LOOP_CONCURRENT = 16384,
 };
 
 /* What the value that a loop header's phi carries from iteration to iteration is. */

@@ -1,25 +1,35 @@
 """SIMD loops as threads: each iteration is a thread that the task creates, and as many as there are lanes are joined.
 
-The events of a loop on a stream become those of threads of their own, for the naive happens-before of races.py.
+The events of a loop on a stream become those of threads of their own, for the naive happens-before of races.py. What
+an access stands behind in the loop's text, earlier iterations have released before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from tests.naive.races import Event
 
+PLACES = 1 << 40
+"""Objects by which lanes tell later ones what they have done, by stream and place in the text."""
 
-def as_threads(events: Sequence[Event], lanes: Mapping[int, int]) -> tuple[list[Event], list[int]]:
+
+def as_threads(
+    events: Sequence[Event], lanes: Mapping[int, int], ranks: Mapping[int, int] = MappingProxyType({})
+) -> tuple[list[Event], list[int]]:
     """The events without those of loops, and for each the place of the one that it stands for, or -1.
 
-    `lanes`: by SIMD loop how many iterations run at once; other loops are passed over.
+    `lanes`: by SIMD loop how many iterations run at once; other loops are passed over. `ranks`: by event, an access of
+    a lane, where it stands in the text of the loop, as far as that is known; odd in a region of `ordered simd`, which
+    iterations run one after the other.
     """
     made: list[Event] = []
     places: list[int] = []
     open_loops: dict[int, list[int]] = {}  # by stream: loop, lanes, how often another one is open inside
     iterations: dict[int, list[int]] = {}  # by stream: the threads of the present lanes
     fresh = 1 << 20
+    used: set[int] = set()
 
     def add(event: Event, place: int = -1) -> None:
         made.append(event)
@@ -54,7 +64,14 @@ def as_threads(events: Sequence[Event], lanes: Mapping[int, int]) -> tuple[list[
             else:
                 join(stream)
                 del open_loops[stream]
-        elif name not in ("loop_invocation", "loop_iteration", "loop_exit", "function_entry"):
+        elif name not in ("loop_invocation", "loop_iteration", "loop_exit", "function_entry", "function_exit"):
             inside = iterations.get(stream)
-            add((inside[-1] if inside else stream, name, subject, address, size), place)
+            thread, rank = inside[-1] if inside else stream, ranks.get(place, 0)
+            before = [each for each in sorted(used) if each < rank + (each & 1)]
+            for each in before if rank else ():
+                add((thread, "acquire", 0, PLACES + (stream << 20) + each, 0))
+            add((thread, name, subject, address, size), place)
+            if rank:
+                used.add(rank)
+                add((thread, "release", 0, PLACES + (stream << 20) + rank, 0))
     return made, places

@@ -54,6 +54,7 @@ from tracekit.races.kernels.state import (
     WAITS,
     State,
 )
+from tracekit.races.lexical import lexical_places
 from tracekit.races.libraries import TAKING, TRYING, WAITING, calls_of, library_calls, outside_calls
 from tracekit.races.worksharing import runtimes_instructions, telling_instructions
 
@@ -117,6 +118,7 @@ def empty_state(program: Program) -> State:
     now[STREAM] = -1
     now[UNORDERED] = not program.has_atomic_order
     clock = ("clock", "<i8")
+    lanes = lanes_of_loops(program)
     instructions = len(program.ops) + 1
     return State(
         now=now,
@@ -126,7 +128,8 @@ def empty_state(program: Program) -> State:
         ),
         streams=hash_table([(name, "<i8") for name in ("task", "implicit", "simd", "tells", "taking")], 1 << 20),
         simd_loops=arena.arena(SIMD_LOOP, 1 << 28, spare=1),
-        lanes_of=lanes_of_loops(program),
+        lanes_of=lanes,
+        lexical=lexical_places(program, lanes),
         unsplit=np.full(len(program.loops), SPLIT_ITERATIONS, np.uint32),
         born=hash_table([("stream", "<i8")]),
         tasks=arena.arena(TASK_ROW, 1 << 28, spare=1),

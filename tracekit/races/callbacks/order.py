@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracekit.races.kernels import history, resources, shares
+from tracekit.races.kernels.lanes import note_call
 from tracekit.races.kernels.lock_orders import settle
 from tracekit.races.kernels.locks import call_outside, end_thread, give_up_lock, is_waiting, take_lock, takes_plainly
 from tracekit.races.kernels.order import (
@@ -131,5 +132,6 @@ class OrderCallbacks:
 
     @staticmethod
     def function_entry(state: State, call: int, stream: int) -> None:
-        """One calls back."""
+        """One calls back, or a lane of a SIMD loop calls a function of the program."""
+        note_call(state, stream, call)
         call_outside(state, stream, history.kind_of(state, call) & CALLS_BACK)

@@ -27,12 +27,14 @@ from tracekit.races.kernels.state import (
     LAST_TIME,
     MOST_ASIDE,
     MOST_SITES,
+    ORDERED,
     OTHERS_FROM,
     OTHERS_TO,
     OWN,
     READ,
     RECENT_WAYS,
     REORDERS,
+    SIMD,
     SITE_BITS,
     SITUATION,
     STREAM,
@@ -105,6 +107,19 @@ def is_of_others(state: Any, access: Any) -> Any:
     return chain_of(access) == state.now[CHAIN] and time > state.now[OTHERS_FROM] and time < state.now[OTHERS_TO]
 
 
+@inlined
+def rank_now(state: Any, instruction: Any) -> Any:
+    """Where an instruction of the present lane stands in the text of the SIMD loop, 0 if that is not known; one of a
+    function that the loop calls stands at the call."""
+    if state.now[SIMD] == 0:
+        return np.int64(0)
+    loop, last = state.simd_loops.rows[state.now[SIMD]], np.int64(state.lexical.size - 1)
+    own = state.lexical[np.uint64(min(instruction, last))]
+    if own.loop != loop.loop + 1 and loop.call >= 0:
+        own = state.lexical[np.uint64(min(loop.call, last))]
+    return np.int64(own.rank) if own.loop == loop.loop + 1 else np.int64(0)
+
+
 @kernel
 def site_of(state: State, instruction: Any, context: Any, kind: Any) -> Any:
     """The row of `sites` of an access now; 0, of which nothing is known, if there are too many."""
@@ -118,6 +133,7 @@ def site_of(state: State, instruction: Any, context: Any, kind: Any) -> Any:
         site.instruction, site.context, site.kind = instruction, context, kind
         task = state.tasks.rows[state.now[TASK]]
         site.role, site.stream, site.locks, site.base = task.role, task.stream, task.locks, task.base
+        site.rank = rank_now(state, instruction)
     return row
 
 
@@ -150,6 +166,41 @@ def access_now(state: Any, instruction: Any, context: Any, kind: Any) -> Any:
 def same_step(one: Any, other: Any) -> Any:
     """Whether two accesses are of one kind, chain and time."""
     return (one ^ other) >> np.uint64(SITE_BITS) == np.uint64(0)
+
+
+@inlined
+def stands_for(state: Any, known: Any, access: Any) -> Any:
+    """Whether what races with a present access races with one that is known, of the same kind, chain and time.
+
+    In a lane the known one must not stand before the other in the loop's text: more comes behind that.
+    """
+    if not same_step(known, access):
+        return False
+    return known == access or state.now[SIMD] == 0 or rank_of(state, known) >= rank_of(state, access)
+
+
+@inlined
+def rank_of(state: Any, access: Any) -> Any:
+    """Where an access of a lane stands in the text of its loop, 0 if that is not known."""
+    return np.int64(state.sites.rows[site_in(access)].rank)
+
+
+@inlined
+def is_ahead(state: Any, before: Any, access: Any) -> Any:
+    """Whether an earlier lane made an access, and stands before what the present one does in the text of the loop.
+
+    OpenMP keeps the order of these two within a vector ("lexical forward dependence"), but no other order of lanes.
+    """
+    if state.now[SIMD] == 0:
+        return False
+    loop, chain = state.simd_loops.rows[state.now[SIMD]], chain_of(before)
+    of = state.chains.rows[chain]
+    if of.lane >= loop.lane or time_in(before) < of.lane_from:
+        return False
+    if np.int64(state.tasks.rows[loop.lanes[of.lane]].chain) != chain:
+        return False
+    rank = rank_of(state, before)
+    return rank != 0 and rank < rank_of(state, access) + (rank & ORDERED)
 
 
 @inlined

@@ -21,12 +21,13 @@ from tracekit.races.kernels.accesses import (
     access_now,
     conflicts,
     has_to_be_before,
+    is_ahead,
     is_before,
     is_of_others,
     put_aside,
     report,
-    same_step,
     site_of,
+    stands_for,
 )
 from tracekit.races.kernels.epochs import stop_orders
 from tracekit.races.kernels.lock_orders import settle
@@ -77,7 +78,7 @@ def compare_with(state: Any, before: Any, access: Any, where: Any) -> None:
     """Note whether an access races with one before it; else in other orders of locks it comes behind it, too."""
     one, other = kind_in(before), kind_in(access)
     if conflicts(one, other):
-        if not is_before(state, before):
+        if not (is_before(state, before) or is_ahead(state, before, access)):
             report(state, before, access, where)
         elif not has_to_be_before(state, before):
             put_aside(state, before)
@@ -165,13 +166,13 @@ def one_more(state: Any, access: Any, others: Any) -> Any:
 
 @inlined
 def knows(state: Any, others: Any, access: Any) -> Any:
-    """Whether an access of the same kind, chain and time is among the newest of `others`."""
+    """Whether one that stands for an access is among the newest of `others`."""
     if not others & SEVERAL:
-        return same_step(others, access)
+        return stands_for(state, others, access)
     node, found, looked = others & ~SEVERAL, False, 0
     while node != 0 and not found and looked < LOOKED_AT:
         key = state.sets.rows[node].key
-        found = same_step(state.accesses.rows[key >> np.uint64(32)].key, access)
+        found = stands_for(state, state.accesses.rows[key >> np.uint64(32)].key, access)
         node = key & np.uint64(0xFFFF_FFFF)
         looked += 1
     return found
@@ -248,7 +249,7 @@ def load(state: Any, instruction: Any, context: Any, address: Any, size: Any, wh
     access = access_now(state, instruction, context, kind)
     known = True
     for cell in reading(state.memory, address, size):
-        known = known and same_step(state.memory.rows[cell].others, access)
+        known = known and stands_for(state, state.memory.rows[cell].others, access)
     if not known:
         add_access(state, access, address, size, where)
         settle(state, access, where)
@@ -268,7 +269,7 @@ def store(state: Any, instruction: Any, context: Any, address: Any, size: Any, w
     known = True
     for cell in reading(state.memory, address, size):
         row = state.memory.rows[cell]
-        known = known and row.others == 0 and same_step(row.write, access)
+        known = known and row.others == 0 and stands_for(state, row.write, access)
     if not known:
         put_store(state, access, address, size, where)
         settle(state, access, where)

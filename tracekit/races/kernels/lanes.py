@@ -35,6 +35,7 @@ def put_in_lane(state: State, stream: Any) -> None:
         loop.lanes[loop.lane] = np.int64(take(state.tasks, 1))
     task = np.int64(loop.lanes[loop.lane])
     row, of = state.tasks.rows[task], state.tasks.rows[loop.task]
+    row.simd, loop.call = known.simd, -1
     row.stream, row.role, row.locks, row.team, row.group = stream, loop.role, of.locks, of.team, of.group
     row.base = of.base
     row.clock, row.creator_chain, row.creator_time = shared(state.clocks, loop.clock), loop.chain, loop.time
@@ -43,8 +44,25 @@ def put_in_lane(state: State, stream: Any) -> None:
         take_chain(state, task)
     else:
         tick(state, task)
+    chain = state.chains.rows[row.chain]
+    chain.lane, chain.lane_from = loop.lane, chain.time
     known.task = task
     state.now[STREAM] = -1
+
+
+@inlined
+def note_call(state: Any, stream: Any, call: Any) -> None:
+    """A function is entered, by an instruction of a SIMD loop, say: what it does stands there in the loop's text."""
+    if state.lexical[np.uint64(min(call, np.int64(state.lexical.size - 1)))].loop != 0:
+        call_in_lane(state, stream, call)
+
+
+@kernel
+def call_in_lane(state: State, stream: Any, call: Any) -> None:
+    """And it is one of the loop that the stream is in."""
+    loop = state.simd_loops.rows[state.streams.rows[row_of(state.streams, stream)].simd]
+    if loop.task != 0 and state.lexical[call].loop == loop.loop + 1:
+        loop.call = call
 
 
 @kernel

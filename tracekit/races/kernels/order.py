@@ -34,6 +34,7 @@ from tracekit.races.kernels.state import (
     OTHERS_TO,
     OWN,
     REORDERS,
+    SIMD,
     SINGLE,
     SITUATION,
     STREAM,
@@ -79,6 +80,7 @@ def turn_to(state: State, stream: Any) -> None:
     now[CREATOR_TIME] = row.creator_time
     now[OWN] = (row.chain << CHAIN_SHIFT) | (state.chains.rows[row.chain].time << TIME_SHIFT)
     now[SITUATION] = row.situation
+    now[SIMD] = row.simd
     now[OTHERS_FROM], now[OTHERS_TO] = 0, 0
     if row.inside == SINGLE and row.single_chain == row.chain:
         now[OTHERS_FROM] = time_of(state.clocks, row.clock, row.chain)

@@ -56,8 +56,15 @@ SITE = np.dtype(
         ("locks", "<u4"),
         ("kind", "<i4"),
         ("base", "<i4"),  # of its task
+        ("rank", "<i4"),  # of a lane: its place in the text of the SIMD loop, as in LEXICAL
     ]
 )
+
+LEXICAL = np.dtype([("loop", "<i4"), ("rank", "<i4")])
+"""Of an instruction: the SIMD loop of the same function that it lies in, plus 1, and its place in the text of the body:
+what has a smaller one stands before it. What an inner loop holds has one place. 0 of other instructions."""
+ORDERED = 1
+"""Marks the place of a region of `ordered simd`, whose lanes come one after the other."""
 
 RECENT = np.dtype([("context", "<i4"), ("situation", "<u4"), ("site", "<u4"), ("kind", "<u4")])
 """The site of an instruction's last access of those that store, or of the others, if context, situation and kind are
@@ -139,7 +146,8 @@ STOPPED = 25  # why other orders are not looked for any more, of the following; 
 UNORDERED = 26  # 1 if the trace does not have the order of atomic instructions
 BY_NUMBER = 27  # 1 if who closes a descriptor comes before who opens one with its number
 REUSED = 28  # descriptors with the number of one that another task had closed
-NOW = 29
+SIMD = 29  # row of `simd_loops` if the task is a lane, else 0
+NOW = 30
 """How many there are."""
 
 
@@ -164,6 +172,7 @@ class State(NamedTuple):
     streams: HashTable  # stream: the task that it is in, the innermost implicit one, its SIMD loop, what it is taking
     simd_loops: Arena  # SIMD_LOOP
     lanes_of: Any  # u1 by loop: how many iterations run at once, or SHARED_LOOP; 0 of other loops
+    lexical: Any  # LEXICAL by instruction, and one more for libraries
     unsplit: Any  # u4 by loop: how many iterations may still be told apart
     born: HashTable  # address of a heap block: 1 + the stream that allocated it inside a team
     tasks: Arena  # TASK_ROW
@@ -254,11 +263,14 @@ TASK_ROW = np.dtype(
         ("single_to", "<i8"),  # and when that began
         ("stack_from", "<i8"),  # addresses of its local variables
         ("stack_to", "<i8"),
+        ("simd", "<i8"),  # of a lane: row of simd_loops, else 0
     ]
 )
-CHAIN_ROW = np.dtype([("time", "<i8"), ("known", "<i8"), ("retired", "<i8"), ("epoch", "<i8")])
+CHAIN_ROW = np.dtype(
+    [("time", "<i8"), ("known", "<i8"), ("retired", "<i8"), ("epoch", "<i8"), ("lane", "<i8"), ("lane_from", "<i8")]
+)
 """`known`: up to where who goes on with it has to know it; `retired`: the last time of a task that has retired;
-`epoch`: its last one."""
+`epoch`: its last one; `lane`: which one of its SIMD loop the last lane on it was, and `lane_from` when that began."""
 EPOCH = np.dtype(
     [
         ("chain", "<i4"),
@@ -313,6 +325,7 @@ SIMD_LOOP = np.dtype(
         ("clock", "<i8"),  # what the task knew when it came to the first lane
         ("chain", "<i8"),  # and how far it was
         ("time", "<i8"),
+        ("call", "<i8"),  # the instruction by which the present lane last left the loop's function, -1 before
         ("lanes", "<i8", (MOST_LANES,)),  # tasks
     ]
 )
