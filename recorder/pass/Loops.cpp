@@ -10,6 +10,7 @@
 #include "Names.h"
 #include "SimdLoops.h"
 #include "SourceTypes.h"
+#include "Unset.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
@@ -156,6 +157,8 @@ static void describePhis(const Loop &L, const SegmentedFunction &S, FunctionRows
     auto [Kind, Operator] = classifyPhi(*Phi, L, In);
     if (Kind == TK_PHI_RECURRENCE && countsTwoIterations(*Phi, L, In, Source))
       Kind = TK_PHI_INDUCTION;
+    if (Kind == TK_PHI_RECURRENCE && Source && isUnset(*Phi, L, *Source))
+      Kind = TK_PHI_LAST_VALUE;
     std::string By = Kind == TK_PHI_INDUCTION    ? stepOf(*Phi, In)
                      : Kind == TK_PHI_RECURRENCE ? conditionalStep(*Phi, L)
                                                  : Operator.str();

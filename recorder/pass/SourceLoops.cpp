@@ -10,6 +10,7 @@
 #include "SourceTypes.h"
 #include "Temporaries.h"
 #include "ThreadPrivate.h"
+#include "Unset.h"
 #include "format.h"
 
 #include "llvm/ADT/PostOrderIterator.h"
@@ -85,6 +86,8 @@ public:
     Result.IsConstexpr = Sources.isConstexpr(*Text.Start.getScope()->getSubprogram());
     Result.IsBoundComputed = Head.IsCanonical && Head.HasTemporaries;
     Result.Escapes = escapesOf(L, Text.Blocks);
+    if (!IsDo)
+      Result.Unset = unsetVariables(Text);
     Result.Start = &Text.Start;
     Result.End = endOf(L, Text.Start);
     Result.CopiesMemory = any_of(Text.Blocks, [](const BasicBlock *BB) {
@@ -343,8 +346,10 @@ void SourceLoops::look(Module &M, function_ref<const TargetLibraryInfo &(Functio
         LoopText Text(*L, *Start, Everything.of(F), Everything, Blocks);
         Entry->second = LoopInSource(Text, Accesses, Bindings, Behind.of(F), Updates, Sources).describe();
         Entry->second.IsCanonical &= New; // two loops at one place come from a macro
-        if (!New)
+        if (!New) {
+          Entry->second.Unset.clear();
           continue;
+        }
         Order.push_back(&Entry->second);
         ByFunction[placeOf(*Start->getScope()->getSubprogram())].push_back(&Entry->second);
       }

@@ -46,6 +46,7 @@ struct SourceLoop {
   bool UsesThreadLocal = false;      // in its text, or in a function of the module that is called there
   bool IsBoundComputed = false;      // through temporaries, from what the loop's text does not assign
   std::vector<SourceVariable> Variables;
+  llvm::SmallVector<const llvm::DILocalVariable *, 1> Unset; // what its body declares, and may read before it sets it
   /// Line and column of the branches that leave it otherwise than `break` does: by `return`, or for code further on.
   std::vector<std::pair<unsigned, unsigned>> Escapes;
 };
