@@ -74,8 +74,12 @@ static bool changesItsArgumentsOnly(const CallBase &Call) {
   return !Callee->getName().contains("scanf") || !mayCount(Call.getArgOperand(1));
 }
 
-static bool takesPointers(const FunctionType *Type) {
-  return any_of(Type->params(), [](const llvm::Type *T) { return T->isPtrOrPtrVectorTy(); });
+/// Whether the callee is given a pointer, but for one to a copy of what it is given by value, as a complex `long
+/// double`.
+static bool takesPointers(const CallBase &Call) {
+  return any_of(Call.args(), [&](const Use &Given) {
+    return Given->getType()->isPtrOrPtrVectorTy() && !Call.isByValArgument(Call.getArgOperandNo(&Given));
+  });
 }
 
 /// A number, or the two of a complex one.
@@ -88,7 +92,7 @@ static bool isOfFloats(const llvm::Type *T) {
 /// Mathematics; this LLVM's list of the library's functions may not have all of it, as erf.
 static bool onlyComputes(const CallBase &Call, LibFunc Library) {
   const FunctionType *Type = Call.getFunctionType();
-  if (takesPointers(Type))
+  if (takesPointers(Call))
     return false;
   if (callsLeaf(Call) || (Library != NotLibFunc && Type->getReturnType()->isFPOrFPVectorTy()))
     return true;

@@ -18,7 +18,7 @@ bool isMathematics(llvm::StringRef Name) {
                         .Cases("__mulhc3", "__mulsc3", "__muldc3", "__mulxc3", "__multc3", true)
                         .Cases("__divhc3", "__divsc3", "__divdc3", "__divxc3", "__divtc3", true)
                         .Default(false);
-  return IsOperator || IsDouble(Name) || (Name.consume_back("f") && IsDouble(Name));
+  return IsOperator || IsDouble(Name) || ((Name.consume_back("f") || Name.consume_back("l")) && IsDouble(Name));
 }
 
 bool hasOwnEffects(llvm::StringRef Name) {
