@@ -103,7 +103,8 @@ StringRef fortranStatement(StringRef Code, size_t At, FortranForm Form) {
   return Code.slice(First, Last);
 }
 
-bool isFortranDo(StringRef Text) {
+/// What follows `do`, perhaps behind the construct's name, and its label; the words in front of that are dropped.
+static StringRef afterDo(StringRef &Text) {
   auto Name = [&] {
     StringRef Word = Text.take_while(isNameCharacter);
     Text = Text.drop_front(Word.size()).ltrim(" \t");
@@ -115,12 +116,15 @@ bool isFortranDo(StringRef Text) {
     Word = Name();
   }
   if (Word != "do")
-    return false;
+    return "";
   Text = Text.drop_while([](char C) { return isDigit(C); }).ltrim(" \t");
   if (Text.take_front(1) == ",")
     Text = Text.drop_front().ltrim(" \t");
-  StringRef Counter = Name();
-  return !Counter.empty() && Text.take_front(1) == "=";
+  return Name();
 }
+
+bool isFortranDo(StringRef Text) { return !afterDo(Text).empty() && Text.take_front(1) == "="; }
+
+bool isFortranConcurrent(StringRef Text) { return afterDo(Text) == "concurrent" && Text.take_front(1) == "("; }
 
 } // namespace tracekit

@@ -26,4 +26,7 @@ llvm::StringRef fortranStatement(llvm::StringRef Code, size_t At, FortranForm Fo
 /// Whether a DO construct with a counter begins there, perhaps behind its name: `outer: do 10, i = 1, n`.
 bool isFortranDo(llvm::StringRef Text);
 
+/// Whether a DO CONCURRENT construct begins there.
+bool isFortranConcurrent(llvm::StringRef Text);
+
 } // namespace tracekit

@@ -83,7 +83,7 @@ public:
     Result.IsCanonical = Head.IsCanonical && Sources.isFor(Text.Start);
     Result.HasPragma = Sources.hasLoopPragma(Text.Start);
     Result.IsConcurrent = Sources.isConcurrent(Text.Start);
-    Result.IsConstexpr = Sources.isConstexpr(*Text.Start.getScope()->getSubprogram());
+    Result.IsConstexpr = Sources.isConstexpr(*Text.Start.getScope()->getSubprogram()) || isInsideConcurrent();
     Result.IsBoundComputed = Head.IsCanonical && Head.HasTemporaries;
     Result.Escapes = escapesOf(L, Text.Blocks);
     if (!IsDo)
@@ -281,6 +281,14 @@ private:
     const DILocation &Start = Text.Start;
     return Declared.getScope() == Start.getScope()->getSubprogram() && Declared.getFile() == Start.getFile() &&
            Declared.getLine() >= Start.getLine() && Declared.getLine() <= endOf(L, Start).first;
+  }
+
+  /// Whether a DO CONCURRENT construct holds the loop.
+  bool isInsideConcurrent() const {
+    for (const Loop *Around = IsDo ? L.getParentLoop() : nullptr; Around; Around = Around->getParentLoop())
+      if (DebugLoc Start = Around->getStartLoc(); Start && Sources.isDoConcurrent(*Start))
+        return true;
+    return false;
   }
 
   /// Whether the loop's body may give global variables a name that they do not have where the loop stands.

@@ -41,7 +41,7 @@ struct SourceLoop {
   bool IsCanonical = false;          // one that OpenMP accepts: one counter, one test, one step, no other way out
   bool HasPragma = false;            // a pragma about loops stands before it
   bool IsConcurrent = false;         // a directive of OpenMP lets its iterations run in any order
-  bool IsConstexpr = false;          // in a constexpr function
+  bool IsConstexpr = false;          // in a constexpr function; in Fortran a pure procedure, or DO CONCURRENT
   bool UsesBinding = false;          // a structured binding that is declared outside
   bool UsesThreadLocal = false;      // in its text, or in a function of the module that is called there
   bool IsBoundComputed = false;      // through temporaries, from what the loop's text does not assign

@@ -220,6 +220,13 @@ bool SourceText::isFor(const DILocation &At) {
   return Body.take_while(isWordCharacter) == "for";
 }
 
+bool SourceText::isDoConcurrent(const DILocation &At) {
+  const File &In = read(*At.getFile());
+  size_t Here = offsetOf(In, At);
+  return Here != StringRef::npos && In.Form != FortranForm::None &&
+         isFortranConcurrent(StringRef(In.Text).substr(Here));
+}
+
 bool SourceText::hasLoopPragma(const DILocation &At) {
   const File &In = read(*At.getFile());
   size_t Here = offsetOf(In, At);

@@ -26,6 +26,9 @@ public:
   /// Yes where there is no text to look at.
   bool isFor(const llvm::DILocation &At);
 
+  /// Whether a DO CONCURRENT construct of Fortran begins there. No where there is no text.
+  bool isDoConcurrent(const llvm::DILocation &At);
+
   /// Whether a pragma about loops stands before the statement that begins there, such as `#pragma unroll`; in Fortran
   /// any directive, also one of OpenMP. No where there is no text.
   bool hasLoopPragma(const llvm::DILocation &At);

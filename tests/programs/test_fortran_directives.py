@@ -83,6 +83,7 @@ def test_directives_are_those_that_the_comments_say(level: str, tmp_path: Path) 
     found: dict[int, list[Any]] = {}
     for row in rows:
         found.setdefault(row["loop"]["line"], []).append(row)
+    assert not [row["loop"] for row in rows if "for statement" in ((row["openmp"] or {}).get("missing") or "")]
     for line, expected in expectations().items():
         for row in found[line]:
             openmp = row["openmp"] or {"pragma": None, "missing": row["verdict"]}

@@ -29,6 +29,12 @@ LANGUAGES = (".c", ".cc", ".cpp", ".cxx", ".c++", ".C", ".h", ".hh", ".hpp", ".h
 """How names of files end in which a pragma means something."""
 
 
+NO_DO = (
+    "OpenMP wants a DO construct that steps a local counter, with no other way out, which DO CONCURRENT, "
+    "an array assignment and an array constructor are not; write it as one (and compile with -g)"
+)
+
+
 class Directives:
     """Makes directives for the loops of one profile."""
 
@@ -166,21 +172,22 @@ class Directives:
         """As _check_source_head, for Fortran."""
         flags = int(self.program.loops["flags"][loop])
         if not flags & LoopFlag.FOR_STATEMENT:
-            raise NoDirective(
-                "OpenMP wants a DO construct that steps a local counter, with no other way out, which DO CONCURRENT, "
-                "an array assignment and an array constructor are not; write it as one (and compile with -g)"
-            )
+            raise NoDirective(NO_DO)
         if flags & LoopFlag.PRAGMA:
             raise NoDirective("a directive stands before it already (`!$omp`, `!dir$`)")
         if flags & LoopFlag.CONSTEXPR:
-            raise NoDirective("its procedure is pure or elemental, and compilers take no OpenMP there")
+            raise NoDirective(
+                "its procedure is pure or elemental, or DO CONCURRENT holds it, and compilers take no OpenMP there"
+            )
 
     def _check_shape(self, loop: int) -> None:
         """What stands for the head in an image that knows the optimised program only."""
         flags = int(self.program.loops["flags"][loop])
         if not flags & LoopFlag.FOR_STATEMENT:
             raise NoDirective(
-                "it is not known to be a for statement that counts in its head alone; write it as one "
+                NO_DO
+                if self._is_fortran(loop)
+                else "it is not known to be a for statement that counts in its head alone; write it as one "
                 "(and compile with -g)"
             )
         inductions = self.judge.graphs.header_phis(loop, PhiKind.INDUCTION)
