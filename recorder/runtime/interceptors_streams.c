@@ -4,6 +4,7 @@
  * Sizes and places are those of libstdc++'s interface on 64-bit systems, which is the same since GCC 5. */
 #include "preload_library.h"
 
+#include <dlfcn.h>
 #include <stdbool.h>
 
 struct string { /* std::__cxx11::string */
@@ -20,15 +21,58 @@ struct stream { /* std::istream; std::ostream has no count */
     long count; /* of characters, of the last unformatted input */
 };
 
-enum { STATE_AT = 32 }; /* of std::ios_base::_M_streambuf_state */
+enum {
+    THROWS_AT = 28,  /* of std::ios_base::_M_exception */
+    STATE_AT = 32,   /* of std::ios_base::_M_streambuf_state */
+    BUFFER_AT = 232, /* of std::ios::_M_streambuf */
+    PUTS = 12,       /* std::streambuf::xsputn among the virtual functions */
+    FAILED = 1 | 4,  /* std::ios_base::badbit, failbit */
+    NO_LIMIT = 0x5a,
+};
 
 /* How far the object of std::ios is from the stream's beginning stands in front of the table of virtual functions. */
-static inline int state_of(const void *stream)
+static inline const char *ios_of(const void *stream)
 {
-    const char *table = ((const struct stream *)stream)->table;
-    int state;
-    memcpy(&state, (const char *)stream + ((const long *)table)[-3] + STATE_AT, sizeof state);
-    return state;
+    return (const char *)stream + ((const long *)((const struct stream *)stream)->table)[-3];
+}
+
+static inline int ios_field(const void *stream, int at)
+{
+    int value;
+    memcpy(&value, ios_of(stream) + at, sizeof value);
+    return value;
+}
+
+/* Whether a function lies in the library that has another one; in a static program all do. */
+static bool is_beside(const void *function, const void *other)
+{
+#ifdef TK_STATIC
+    return true;
+#else
+    Dl_info one, two;
+    return dladdr(function, &one) && dladdr(other, &two) && one.dli_fbase == two.dli_fbase;
+#endif
+}
+
+/* Whether the stream's buffer takes characters by a function of its own, not by one of libstdc++, where `write` is:
+ * then that reads them, or does not. */
+static bool has_own_buffer(const void *stream, const void *write)
+{
+    enum { MOST = 8 };
+    static __thread struct {
+        void *const *table;
+        bool is_own;
+    } known[MOST];
+    void *const *const *buffer;
+    memcpy(&buffer, ios_of(stream) + BUFFER_AT, sizeof buffer);
+    if (!buffer)
+        return false;
+    unsigned place = (uintptr_t)*buffer / 64 % MOST;
+    if (known[place].table != *buffer) {
+        known[place].is_own = !is_beside((*buffer)[PUTS], write);
+        known[place].table = *buffer;
+    }
+    return known[place].is_own;
 }
 
 static inline void string_load(const struct string *string)
@@ -62,13 +106,20 @@ static inline void string_store(const struct string *string)
 
 __thread struct tk_lent tk_lent;
 
+/* Returns what was lent before. */
+static inline struct tk_lent lend(const char *text, long size)
+{
+    struct tk_lent outer = tk_lent;
+    tk_lent = (struct tk_lent){(uintptr_t)text, size > 0 ? (uintptr_t)size : 0, __tk_state.pos};
+    return outer;
+}
+
 /* The same of a function that has memcpy, fwrite and their like do it for it, or does it itself. */
 #define WRAP_LENT(type, name, parameters, arguments, accesses) \
     type name parameters; \
     TK_EXPORT type name parameters \
     { \
-        struct tk_lent outer = tk_lent; \
-        tk_lent = (struct tk_lent){(uintptr_t)text, size > 0 ? (uintptr_t)size : 0}; \
+        struct tk_lent outer = lend(text, size); \
         type result = TK_REAL(name) arguments; \
         tk_lent = outer; \
         if (size > 0 && TK_IS_RECORDED()) { \
@@ -79,10 +130,22 @@ __thread struct tk_lent tk_lent;
 
 /* -- output --------------------------------------------------------------------------------------- */
 
-/* std::ostream::write; what prints strings, and is called by the operators that do. */
+/* std::ostream::write; what prints strings, and is called by the operators that do. Of a stream that was at fault, or
+ * is then, it is not known how much was looked at. */
 #define WRAP_WRITE(name) \
-    WRAP_LENT(void *, name, (void *stream, const char *text, long size), (stream, text, size), \
-              tk_library_load(text, (size_t)size))
+    void *name(void *stream, const char *text, long size); \
+    TK_EXPORT void *name(void *stream, const char *text, long size) \
+    { \
+        if (!TK_IS_RECORDED() || has_own_buffer(stream, (void *)TK_REAL(name))) \
+            return TK_REAL(name)(stream, text, size); \
+        bool is_good = ios_field(stream, STATE_AT) == 0; \
+        struct tk_lent outer = lend(text, size); \
+        void *result = TK_REAL(name)(stream, text, size); \
+        tk_lent = outer; \
+        if (size > 0 && is_good && ios_field(stream, STATE_AT) == 0) \
+            tk_library_load(text, (size_t)size); \
+        return result; \
+    }
 WRAP_WRITE(_ZNSo5writeEPKcl)
 WRAP_WRITE(_ZSt16__ostream_insertIcSt11char_traitsIcEERSt13basic_ostreamIT_T0_ES6_PKS3_l)
 
@@ -109,15 +172,26 @@ WRAP_LENT(void *, _ZNSi7getlineEPcl, (struct stream * stream, char *text, long s
 WRAP_LENT(void *, _ZNSi7getlineEPclc, (struct stream * stream, char *text, long size, char end),
           (stream, text, size, end), tk_library_store(text, tk_span(text, (size_t)size)))
 
-/* operator>>: writes 0 where there is no number, and nothing where the stream was at fault before. */
+/* operator>>: writes 0 or another limit where there is no number, and nothing where the stream was at fault before, or
+ * ends in front of one. These two are told apart by a value that is none of the limits; of a stream that throws it is
+ * not known. */
 #define WRAP_EXTRACTION(name, type) \
     void *name(void *stream, type *to); \
     TK_EXPORT void *name(void *stream, type *to) \
     { \
-        bool is_good = state_of(stream) == 0; \
-        void *result = TK_REAL(name)(stream, to); \
-        if (is_good && TK_IS_RECORDED()) \
-            tk_library_store(to, sizeof *to); \
+        if (!TK_IS_RECORDED()) \
+            return TK_REAL(name)(stream, to); \
+        bool is_good = ios_field(stream, STATE_AT) == 0, throws = ios_field(stream, THROWS_AT) != 0; \
+        type got; \
+        type none; \
+        memset(&got, NO_LIMIT, sizeof got); \
+        memset(&none, NO_LIMIT, sizeof none); \
+        void *result = TK_REAL(name)(stream, throws ? to : &got); \
+        if (throws ? !is_good : ios_field(stream, STATE_AT) & FAILED && memcmp(&got, &none, sizeof got) == 0) \
+            return result; \
+        if (!throws) \
+            *to = got; \
+        tk_library_store(to, sizeof *to); \
         return result; \
     }
 WRAP_EXTRACTION(_ZNSirsERb, bool)

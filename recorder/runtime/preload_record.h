@@ -31,22 +31,29 @@ static inline __attribute__((always_inline)) void tk_record(enum tk_event event,
 #define TK_RECORD3(event, a, b, c) tk_record(TK_EVENT_##event, 3, a, b, c, 0)
 #define TK_RECORD4(event, a, b, c, d) tk_record(TK_EVENT_##event, 4, a, b, c, d)
 
-/* interceptors_streams.c: memory that a function of a library records itself, not those by which it does its work. */
+/* interceptors_streams.c: memory that a function of a library records itself, not those by which it does its work.
+ * These run before anything else is recorded: what comes behind an exception that has left it does not. */
 struct tk_lent {
     uintptr_t address, size;
+    const uint64_t *pos; /* of the stream */
 };
 extern __thread struct tk_lent tk_lent __attribute__((tls_model("initial-exec")));
+
+static inline int tk_is_lent(const void *address)
+{
+    return (uintptr_t)address - tk_lent.address < tk_lent.size && tk_lent.pos == __tk_state.pos;
+}
 
 /* What code that is not instrumented reads and writes, for the call that is open in instrumented code. */
 static inline void tk_library_load(const void *address, size_t size)
 {
-    if (size > 0 && (uintptr_t)address - tk_lent.address >= tk_lent.size)
+    if (size > 0 && !tk_is_lent(address))
         TK_RECORD2(library_load, (uintptr_t)address, size);
 }
 
 static inline void tk_library_store(const void *address, size_t size)
 {
-    if (size > 0 && (uintptr_t)address - tk_lent.address >= tk_lent.size)
+    if (size > 0 && !tk_is_lent(address))
         TK_RECORD2(library_store, (uintptr_t)address, size);
 }
 

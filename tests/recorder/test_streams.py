@@ -112,6 +112,58 @@ def test_a_library_writes_into_what_the_program_allocates_for_it(level: str, tmp
     assert result["errors"] == []
 
 
+LEFT = r"""#include <climits>
+#include <cstdio>
+#include <iostream>
+#include <sstream>
+struct Counter : std::streambuf { // looks at none of the characters
+    long total = 0;
+    std::streamsize xsputn(const char *, std::streamsize size) override { total += size > 99 ? 1 : size; return size; }
+};
+static int found;
+template <class T> __attribute__((noinline)) static void look(const T *block, int at, T wanted) {
+    if (block[at] == wanted) found++;
+}
+int main() {
+    Counter counter;
+    std::ostream out(&counter);
+    char *text = (char *)operator new(16);
+    out.write(text, 40).write(nullptr, LONG_MAX);
+    out.setstate(std::ios::failbit);
+    std::ostringstream failed;
+    failed.setstate(std::ios::failbit);
+    failed.write(text, 40);
+    std::istringstream in("x"), none(" "), thrower("y");
+    int *number = (int *)operator new(5 * sizeof(int));
+    number[2] = 5;
+    in >> number[0]; // 0, since there is no number
+    none >> number[1]; // nothing, since there is no text
+    none.clear(), none >> number[2];
+    look(number, 0, 0), look(number, 2, 5);
+    try {
+        thrower.exceptions(std::ios::failbit);
+        thrower.read(text, 16);
+    } catch (std::ios_base::failure &) { found++; }
+    snprintf(text, 16, "%d%d%d%d%d", 1, 2, 3, 4, number[2]);
+    look(text, 4, '5');
+    printf("%d %ld\n", found, counter.total);
+    look(number, 1, 7); // which was not written
+    operator delete(text), operator delete(number);
+}
+"""
+
+
+@pytest.mark.parametrize("flags", LINKED[:2], ids=" ".join)
+def test_what_streams_leave_alone(flags: list[str], tmp_path: Path) -> None:
+    """A buffer of the program's, a stream that is at fault, one that ends in front of a number, and one that throws."""
+    source = tmp_path / "app.cpp"
+    source.write_text(LEFT)
+    made = record(compile_program([source], tmp_path / "app", ["-g", *flags], instrumented=True))
+    assert made.outcome.stdout == b"4 41\n" and made.outcome.status == 0, made.outcome.stdout
+    result = analyze(made.trace, "memory_errors", jobs=1).result
+    assert [(row["kind"], row["object_size"], row["offset"]) for row in result["errors"]] == [("unwritten_read", 20, 4)]
+
+
 WRONG = r"""#include <iostream>
 #include <sstream>
 #include <string>
