@@ -361,6 +361,30 @@ int main()
     assert sorted(row["bytes"] for row in result["leaks"]) == [376, 1025]  # of the lost stream, and of what it has
 
 
+@pytest.mark.parametrize("level", ["-O0", "-O1"])
+def test_what_the_c_library_keeps_of_a_locale_is_its_own(level: str, tmp_path: Path) -> None:
+    """Of one that there is, and of one that there is not."""
+    source = tmp_path / "locales.cpp"
+    source.write_text("""
+#include <locale>
+#include <stdexcept>
+int main()
+{
+    std::locale there("C.UTF-8"), *lost = new std::locale("C");
+    try {
+        std::locale none(std::string("xx_YY.ISO-8859-1"));
+    } catch (const std::runtime_error &) {
+        return lost == nullptr;
+    }
+    return 2;
+}
+""")
+    program = compile_program([source], tmp_path / "app", ["-g", level], instrumented=True)
+    result = tracekit.analyze(record(program).trace, "memory_errors", 1).result
+    assert result["summary"]["released"]["blocks"] >= 2
+    assert [row["bytes"] for row in result["leaks"]] == [8]
+
+
 @needs("libomp")
 @pytest.mark.parametrize("level", ["-O0", "-O1"])
 def test_what_openmp_s_library_allocates_is_its_own(level: str, tmp_path: Path) -> None:

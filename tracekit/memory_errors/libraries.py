@@ -110,9 +110,13 @@ STREAM_INPUT = ("_ZNSi", "_ZStrs", "_ZSt7getline", "_ZSt2ws", "_ZNSt13basic_istr
 the buffer of stdout or stdin; a stream also allocates for the program, but not in such pieces (see `stdio_buffer`)."""
 
 
+LOCALES = ("_ZNSt6localeC1EPKc", "_ZNSt6localeC2EPKc", "_ZNSt6localeC1ERKNSt", "_ZNSt6localeC2ERKNSt")
+"""Constructors of std::locale that are given a name: the C library keeps what it has looked for and loaded."""
+
+
 def keeps(name: str) -> bool:
     """Is what a call of this function allocates a library's own, whatever its size?"""
-    return name in RELEASED or (name.startswith(OPENMP) and name not in OPENMP_GIVES)
+    return name in RELEASED or name.startswith(LOCALES) or (name.startswith(OPENMP) and name not in OPENMP_GIVES)
 
 
 LEAST_BUFFER = 1024
