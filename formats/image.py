@@ -155,6 +155,7 @@ class LoopFlag(IntFlag):
     LINES_ONLY = 4096  # with SOURCE: built without -g, so nothing is known of its variables, and it is no FOR_STATEMENT
     THREAD_LOCAL = 8192  # with SOURCE: it, or a function of the unit that it calls, uses variables of one thread
     CONCURRENT = 16384  # with SOURCE: a directive of OpenMP says that its iterations may run in any order
+    WORD_IS_MACRO = 32768  # with SOURCE: a macro of its file has the name of a word of directives, as `private`
 
 
 class PhiKind(IntEnum):

@@ -80,10 +80,12 @@ public:
 
   SourceLoop describe() {
     SourceLoop Result;
-    Result.IsCanonical = Head.IsCanonical && Sources.isFor(Text.Start);
+    Result.IsCanonical = Head.IsCanonical && Sources.isFor(Text.Start) &&
+                         (IsDo || !Sources.castsInTest(Text.Start, declarationOf(Head.Counter)->getName()));
     Result.HasPragma = Sources.hasLoopPragma(Text.Start);
     Result.IsConcurrent = Sources.isConcurrent(Text.Start);
     Result.IsConstexpr = Sources.isConstexpr(*Text.Start.getScope()->getSubprogram()) || isInsideConcurrent();
+    Result.HasWordMacro = Sources.replacesWords(*Text.Start.getFile());
     Result.IsBoundComputed = Head.IsCanonical && Head.HasTemporaries;
     Result.Escapes = escapesOf(L, Text.Blocks);
     if (!IsDo)

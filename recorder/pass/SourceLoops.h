@@ -42,6 +42,7 @@ struct SourceLoop {
   bool HasPragma = false;            // a pragma about loops stands before it
   bool IsConcurrent = false;         // a directive of OpenMP lets its iterations run in any order
   bool IsConstexpr = false;          // in a constexpr function; in Fortran a pure procedure, or DO CONCURRENT
+  bool HasWordMacro = false;         // a macro of its file has the name of a word of directives
   bool UsesBinding = false;          // a structured binding that is declared outside
   bool UsesThreadLocal = false;      // in its text, or in a function of the module that is called there
   bool IsBoundComputed = false;      // through temporaries, from what the loop's text does not assign

@@ -220,6 +220,47 @@ bool SourceText::isFor(const DILocation &At) {
   return Body.take_while(isWordCharacter) == "for";
 }
 
+/// The test in the head of a `for` that a text begins with; "" if there is none.
+static StringRef testOf(StringRef Text) {
+  unsigned Depth = 0;
+  size_t Begin = StringRef::npos;
+  for (size_t K = 0; K < Text.size(); ++K) {
+    char C = Text[K];
+    Depth += StringRef("([{").contains(C);
+    if (StringRef(")]}").contains(C) && (!Depth || !--Depth))
+      break;
+    if (C == ';' && Depth == 1 && Begin != StringRef::npos)
+      return Text.slice(Begin, K);
+    if (C == ';' && Depth == 1)
+      Begin = K + 1;
+  }
+  return "";
+}
+
+bool SourceText::castsInTest(const DILocation &At, StringRef Counter) {
+  const File &In = read(*At.getFile());
+  size_t Here = offsetOf(In, At);
+  StringRef Text = Here == StringRef::npos ? StringRef() : StringRef(In.Text).substr(Here);
+  if (Text.take_while(isWordCharacter) != "for")
+    return false;
+  StringRef Test = testOf(Text);
+  return anyWord(Test, [&](StringRef Word) {
+    StringRef Before = Test.take_front(Word.data() - Test.data()).rtrim();
+    if (Word != Counter || Before.empty())
+      return false;
+    char Last = Before.back();
+    Before = Before.drop_back().rtrim();
+    return Last == ')' || (Last == '(' && !Before.empty() && (isWordCharacter(Before.back()) || Before.back() == '>'));
+  });
+}
+
+bool SourceText::replacesWords(const DIFile &Of) {
+  static constexpr StringLiteral Words[] = {"omp",          "parallel",    "for",      "private",
+                                            "firstprivate", "lastprivate", "reduction"};
+  const File &In = read(Of);
+  return any_of(Words, [&](StringRef Word) { return In.Macros.contains(Word); });
+}
+
 bool SourceText::isDoConcurrent(const DILocation &At) {
   const File &In = read(*At.getFile());
   size_t Here = offsetOf(In, At);

@@ -26,6 +26,14 @@ public:
   /// Yes where there is no text to look at.
   bool isFor(const llvm::DILocation &At);
 
+  /// Whether the test of the `for` that stands there casts its counter, `(size_t)i < n`, which compilers do not take
+  /// below a directive. No where there is no text, and where a macro stands there.
+  bool castsInTest(const llvm::DILocation &At, llvm::StringRef Counter);
+
+  /// Whether a macro of the file, or of files that it includes by "", has the name of a word of directives for loops:
+  /// compilers replace it there (`#define private static`). No where there is no text.
+  bool replacesWords(const llvm::DIFile &Of);
+
   /// Whether a DO CONCURRENT construct of Fortran begins there. No where there is no text.
   bool isDoConcurrent(const llvm::DILocation &At);
 

@@ -296,7 +296,8 @@ static uint32_t describeSource(const SourceLoop &InSource, const StoresLeft &Lef
   }
   return (InSource.IsCanonical ? TK_LOOP_FOR_STATEMENT : 0) | (InSource.UsesBinding ? TK_LOOP_BINDING : 0) |
          (InSource.HasPragma ? TK_LOOP_PRAGMA : 0) | (InSource.IsConstexpr ? TK_LOOP_CONSTEXPR : 0) |
-         (InSource.UsesThreadLocal ? TK_LOOP_THREAD_LOCAL : 0) | (InSource.IsConcurrent ? TK_LOOP_CONCURRENT : 0);
+         (InSource.UsesThreadLocal ? TK_LOOP_THREAD_LOCAL : 0) | (InSource.IsConcurrent ? TK_LOOP_CONCURRENT : 0) |
+         (InSource.HasWordMacro ? TK_LOOP_WORD_IS_MACRO : 0);
 }
 
 uint32_t describeVariables(const Loop &L, DebugLoc Start, Row LoopRow, const FunctionShape &In,

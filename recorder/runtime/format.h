@@ -450,6 +450,7 @@ enum {
     TK_LOOP_LINES_ONLY = 4096,
     TK_LOOP_THREAD_LOCAL = 8192,
     TK_LOOP_CONCURRENT = 16384,
+    TK_LOOP_WORD_IS_MACRO = 32768,
 };
 
 /* What the value that a loop header's phi carries from iteration to iteration is. */

@@ -151,6 +151,11 @@ class Directives:
                 "a pragma about the loop stands before it (such as `#pragma unroll`), which compilers do not take "
                 "beside OpenMP's; take it out first"
             )
+        if int(self.program.loops["flags"][loop]) & LoopFlag.WORD_IS_MACRO:
+            raise NoDirective(
+                "a macro of its file has the name of a word of OpenMP's directives (`private`, `for`), which compilers "
+                "replace there, too; rename it"
+            )
         if int(self.program.loops["flags"][loop]) & LoopFlag.CONSTEXPR:
             raise NoDirective("its function is constexpr, and compilers take no OpenMP there; make it an ordinary one")
         if int(self.program.loops["flags"][loop]) & LoopFlag.BINDING:
