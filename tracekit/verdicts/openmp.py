@@ -144,7 +144,7 @@ class Directives:
         if not int(self.program.loops["flags"][loop]) & LoopFlag.FOR_STATEMENT:
             raise NoDirective(
                 "OpenMP wants a for statement whose head sets, tests and steps one local counter, "
-                "with no other way out; write it as one"
+                "without a cast, with no other way out; write it as one"
             )
         if int(self.program.loops["flags"][loop]) & LoopFlag.PRAGMA:
             raise NoDirective(
