@@ -53,7 +53,6 @@ def reserve(dtype: npt.DTypeLike, rows: int, least: int | None = None, dense: bo
     """
     row = np.dtype(dtype)
     least = rows if least is None else least
-    collected = False
     while True:
         try:
             mapping = _mapping(max(rows * row.itemsize, 1))
@@ -61,10 +60,6 @@ def reserve(dtype: npt.DTypeLike, rows: int, least: int | None = None, dense: bo
                 _prefer_huge_pages(mapping, SMALL_PAGES)
             return np.frombuffer(mapping, row, rows)
         except (OSError, OverflowError, ValueError) as error:
-            if not collected:  # an analysis that failed is kept alive by its own error, with some of 128 TiB
-                gc.collect()
-                collected = True
-                continue
             if rows <= least:
                 raise TracekitError(
                     f"Ran out of memory: the system refuses {rows * row.itemsize >> 20:,} MiB of "
@@ -74,7 +69,12 @@ def reserve(dtype: npt.DTypeLike, rows: int, least: int | None = None, dense: bo
 
 
 def _mapping(size: int) -> mmap.mmap:
-    return mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE
+    try:
+        return mmap.mmap(-1, size, flags)
+    except OSError:  # an analysis that failed is kept alive by its own error, with some of 128 TiB and 65,530 mappings
+        gc.collect()
+        return mmap.mmap(-1, size, flags)
 
 
 def _prefer_huge_pages(mapping: mmap.mmap, first: int) -> None:
