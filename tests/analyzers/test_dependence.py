@@ -70,10 +70,9 @@ def shown(runner: CallbackRunner, options: Options) -> dict[Any, Any]:
             (RAW, _row(source, none), (), _row(destination, none), ()): (None, None) for source, destination in ends
         }
     found = runner.finished()
-    profile, old_levels = profile_and_levels(
+    profile, places = profile_and_levels(
         found, getattr(runner.module, "contexts", None), len(runner.module.program.ops)
     )
-    places = {old + 1: place for place, old in enumerate(old_levels.tolist())}
     folding = is_folding(options)
     rows, paths = from_profile(profile, folding)["dependences"], paths_of(profile, folding)
     keys = list(rows)
@@ -103,7 +102,7 @@ def _row(row: int, none: int) -> int:
 def _histograms(found: Any, profile: Any, places: Any, order: list[Any], paths: list[Any]) -> dict[Any, dict[int, int]]:
     histograms: dict[Any, dict[int, int]] = {}
     for row in found.distances[1:]:
-        level = profile.levels[places[int(row["key"]) >> DISTANCE_BITS]]
+        level = profile.levels.carried[places[int(row["key"]) >> DISTANCE_BITS]]
         key = (order[level["dependence"]], paths[level["node"]])
         histograms.setdefault(key, {})[int(row["key"]) & ((1 << DISTANCE_BITS) - 1)] = int(row["times"])
     return histograms

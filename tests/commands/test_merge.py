@@ -226,14 +226,47 @@ def test_profiles_that_do_not_fit_are_refused(
     assert "it was printed; write it with" in one_sentence(capsys)
 
 
+def levels_of_before(evidence: dict[str, Any]) -> dict[str, list[Any]]:
+    """The table of levels as files had it: a row for each level of each dependence."""
+    carried, loops = evidence["carried"], evidence["loop_sets"]
+    rows: dict[tuple[int, int], list[Any]] = {}
+    for dependence, number in enumerate(evidence["within"]["set"]):
+        for node in (node for each, node in zip(loops["set"], loops["node"]) if each == number):
+            rows[dependence, node] = [True, False, 0, 0, 0]
+    for *key, least, greatest, times in zip(*(carried[name] for name in ("dependence", "node", *DISTANCES))):
+        rows[key[0], key[1]] = [(key[0], key[1]) in rows, True, least, greatest, times]
+    names = ("dependence", "node", "intra", "inter", *DISTANCES)
+    return dict(zip(names, map(list, zip(*((*key, *row) for key, row in sorted(rows.items()))))))
+
+
+DISTANCES = ("min_distance", "max_distance", "carried")
+
+
+def test_profiles_of_before_are_merged_alike(files: dict[str, Path], tmp_path: Path) -> None:
+    one = tmp_path / "one.profile"
+    api.analyze(record(tmp_path / "one.zst", [(4096, 4096)] * 3), "camp").save(one)
+    content = json.loads(one.read_text())
+    evidence = content["evidence"]
+    evidence["levels"] = levels_of_before(evidence)
+    assert any(evidence["levels"]["intra"])
+    assert any(evidence["levels"]["inter"])
+    del evidence["carried"], evidence["within"], evidence["loop_sets"]
+    before = tmp_path / "before.profile"
+    before.write_text(json.dumps(content))
+    assert merged(before, files["far"], tmp=tmp_path) == merged(one, files["far"], tmp=tmp_path)
+
+
 def test_what_is_no_profile_is_refused_in_one_sentence(
     files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     good = json.loads(files["chained"].read_text())
     damaged_images = {**good, "images": ["AAAA"]}
-    damaged_tables = {**good, "evidence": {**good["evidence"], "levels": {}}}
-    outside = json.loads(json.dumps(good))
-    outside["evidence"]["levels"]["node"] = [77]
+    damaged_tables = {**good, "evidence": {**good["evidence"], "carried": {}}}
+    outside, unknown, short, old = (json.loads(json.dumps(good)) for _ in range(4))
+    outside["evidence"]["carried"]["node"] = [77]
+    unknown["evidence"]["within"]["set"] = [1 << 31]
+    short["evidence"]["within"]["set"] = []
+    old["evidence"]["levels"] = {**levels_of_before(good["evidence"]), "node": [77]}
     cases = {
         "": "it is empty",
         "hello": "it is not JSON",
@@ -245,6 +278,9 @@ def test_what_is_no_profile_is_refused_in_one_sentence(
         json.dumps(damaged_images): "its image tables cannot be read",
         json.dumps(damaged_tables): "its evidence is incomplete",
         json.dumps(outside): "names nodes that do not exist",
+        json.dumps(unknown): "names sets that do not exist",
+        json.dumps(short): "names sets that do not exist",
+        json.dumps(old): "names nodes that do not exist",
         "[" * 100_000: "not all of it",
     }
     bad = tmp_path / "bad"

@@ -75,7 +75,7 @@ def test_lamp_gives_figure_2a_with_the_fifth_line_inter(figure: Figure1) -> None
     found = set()
     names = {RAW: "RAW", WAR: "WAR", WAW: "WAW"}
     profile = engine.result()
-    for row in profile.levels:
+    for row in profile.levels.rows:
         dependence = profile.dependences[row["dependence"]]
         level = "L1" if profile.nodes[row["node"]]["loop"] == figure.loops["L1"] else "L2"
         ends = {figure.ld1: "LD1", figure.st1: "ST1"}
@@ -99,7 +99,7 @@ def test_camp_gives_figure_3a(figure: Figure1) -> None:
     feed(engine, figure.run(3, 4))
     profile = engine.result()
     carried = {}
-    for row in profile.levels:
+    for row in profile.levels.rows:
         dependence = profile.dependences[row["dependence"]]
         if dependence["kind"] == RAW:
             ends = tuple(int(profile.nodes[dependence[end]]["camp_id"]) for end in ("source_node", "destination_node"))
@@ -223,7 +223,7 @@ def test_distances_are_exact_however_long(bench: Bench) -> None:
             row["min_distance"].item(),
             row["max_distance"].item(),
         )
-        for row in profile.levels
+        for row in profile.levels.rows
     }
     assert found == {(RAW, False, 1, trips - 1), (WAR, True, 1, trips - 1)}
 
@@ -241,7 +241,7 @@ def test_irregular_iterations_keep_their_distances(bench: Bench) -> None:
             log.exit(bench.inner)
     log.load(bench.load, SOMEWHERE + 8 * 17)
     log.load(bench.load, SOMEWHERE + 8 * 1_990)
-    row = bench.run(log).levels[0]
+    row = bench.run(log).levels.rows[0]
     assert (row["min_distance"], row["max_distance"]) == (1_999 - 1_990, 1_999 - 17)
 
 
@@ -257,7 +257,7 @@ def test_a_recursion_is_one_leaf_whose_depths_are_iterations(bench: Bench) -> No
         log.leave(bench.helper)
     log.leave(bench.main)
     profile = bench.run(log, context=True)
-    (row,) = profile.levels
+    (row,) = profile.levels.rows
     assert (row["intra"], row["inter"], row["min_distance"], row["max_distance"]) == (False, True, 3, 3)
     assert profile.dependences["source_node"][0] == profile.dependences["destination_node"][0] == row["node"]
 
@@ -385,7 +385,7 @@ def test_a_loop_open_twice_keeps_its_iterations_apart(bench: Bench) -> None:
                 (log.load if inner == 10 else log.store)((bench.load if inner == 10 else bench.store), SOMEWHERE)
             log.exit(bench.outer)
     profile = bench.run(log)
-    (row,) = [row for row in profile.levels if profile.dependences[row["dependence"]]["kind"] == RAW]
+    (row,) = [row for row in profile.levels.rows if profile.dependences[row["dependence"]]["kind"] == RAW]
     assert (row["min_distance"], row["max_distance"]) == (1, 6)
 
 

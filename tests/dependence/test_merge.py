@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -98,8 +97,13 @@ def tables(scenario: Scenario) -> DependenceProfile:
 def same(first: DependenceProfile, second: DependenceProfile) -> bool:
     return all(
         np.array_equal(getattr(first, name), getattr(second, name))
-        for name in ("nodes", "dependences", "levels", "exposed", "accesses", "objects")
-    )
+        for name in ("nodes", "dependences", "exposed", "accesses", "objects")
+    ) and all(map(np.array_equal, _arrays(first), _arrays(second)))
+
+
+def _arrays(profile: DependenceProfile) -> list[Any]:
+    """Those of its levels."""
+    return [profile.levels.carried, profile.levels.within, *profile.levels.sets, profile.levels.rows]
 
 
 def answers(scenario: Scenario, profile: DependenceProfile) -> dict[int, Any]:
@@ -156,18 +160,18 @@ def test_counts_add_and_distances_keep_their_extremes() -> None:
         dependences=[Dependence("RAW", 1, 0, 0, 0, (0,), [(1, False, True)])],
         objects=["global"],
     )
-    make = partial(tables, scenario)
-    first, second = make(), make()
+    first = tables(scenario)
+    scenario.dependences[0].levels = [(1, True, True)]
+    second = tables(scenario)
     first.dependences["count"], second.dependences["count"] = 3, 4
-    first.levels["min_distance"], first.levels["max_distance"] = 2, 5
-    second.levels["min_distance"], second.levels["max_distance"] = 1, 4
-    first.levels["carried"], second.levels["carried"] = 2, 4
-    second.levels["intra"] = True
+    first.levels.carried[["min_distance", "max_distance", "carried"]] = 2, 5, 2
+    second.levels.carried[["min_distance", "max_distance", "carried"]] = 1, 4, 4
     first.nodes["invocations"][1], second.nodes["invocations"][1] = 5, 6
     united = unite([first, second])
     assert united.dependences["count"].tolist() == [7]
-    assert united.levels[["intra", "inter", "min_distance", "max_distance"]].tolist() == [(True, True, 1, 5)]
-    assert united.levels["carried"].tolist() == [2 + 4]
+    rows = united.levels.rows
+    assert rows[["intra", "inter", "min_distance", "max_distance"]].tolist() == [(True, True, 1, 5)]
+    assert rows["carried"].tolist() == [2 + 4]
     assert united.nodes["invocations"].tolist() == [0, 11]
 
 

@@ -15,9 +15,9 @@ def carried_pair(profile: Any, placed: Sequence[tuple[int, int, int]]) -> Carrie
     kinds, objects, contexts, distances = set(), set(), set(), []
     executions, are_many = 0, False
     for source, destination, node in placed:
-        for level in profile.levels:
+        for level in profile.levels.carried:
             dependence = profile.dependences[level["dependence"]]
-            if level["node"] != node or not level["inter"]:
+            if level["node"] != node:
                 continue
             if (dependence["source"], dependence["destination"]) != (source, destination):
                 continue

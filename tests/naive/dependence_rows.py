@@ -63,7 +63,7 @@ def from_profile(profile: DependenceProfile, folding: bool = False) -> dict[str,
         listed = [objects[place] for place in row["object_list"] if place != NONE]
         assert row["first_object"] == row["object_list"][0]
         dependences[key] = (int(row["count"]), int(row["objects"]), listed, {})
-    for row in profile.levels:
+    for row in profile.levels.rows:
         distances = (int(row["min_distance"]), int(row["max_distance"])) if row["inter"] else None
         levels = dependences[keys[row["dependence"]]][3]
         levels[paths[row["node"]]] = (bool(row["intra"]), bool(row["inter"]), int(row["carried"]), distances)

@@ -80,7 +80,7 @@ def run_of(seed: int, streams: int, limit: int, share: float) -> tuple[Any, list
     return made.program, events, [place for place in places if random.random() < share]
 
 
-TABLES = ("nodes", "dependences", "levels", "exposed", "accesses", "objects")
+TABLES = ("nodes", "dependences", "exposed", "accesses", "objects")
 
 
 def columns(table: Any) -> dict[str, list[Any]]:
@@ -111,6 +111,8 @@ def test_camp_and_lamp(
         runner.finished()
         profile: Any = runner.module.profile  # type: ignore[attr-defined]
         tables.append({name: columns(getattr(profile, name)) for name in TABLES})
+        carried, within, sets = profile.levels
+        tables[-1] |= {"carried": columns(carried), "within": within.tolist(), "sets": list(map(list, sets))}
     assert tables[0] == tables[1]
 
 

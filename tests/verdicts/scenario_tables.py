@@ -11,6 +11,7 @@ from tests.naive.scenario import Scenario
 from tests.naive.verdicts import Answer
 from tracekit.contexts.nodes import NODE, ContextKind
 from tracekit.dependence import profile as layout
+from tracekit.dependence.level_rows import levels_of
 from tracekit.dependence.profile import DependenceKind, DependenceProfile
 from tracekit.formats.events import NONE
 from tracekit.formats.image import (
@@ -298,22 +299,25 @@ def profile(scenario: Scenario) -> DependenceProfile:
             ],
             layouts,
         ),
-        levels=table(
-            "levels",
-            [
-                {
-                    "dependence": number,
-                    "node": node,
-                    "intra": intra,
-                    "inter": inter,
-                    "min_distance": int(inter),
-                    "max_distance": int(inter),
-                    "carried": int(inter),
-                }
-                for number, each in enumerate(s.dependences)
-                for node, intra, inter in each.levels
-            ],
-            layouts,
+        levels=levels_of(
+            table(
+                "levels",
+                [
+                    {
+                        "dependence": number,
+                        "node": node,
+                        "intra": intra,
+                        "inter": inter,
+                        "min_distance": int(inter),
+                        "max_distance": int(inter),
+                        "carried": int(inter),
+                    }
+                    for number, each in enumerate(s.dependences)
+                    for node, intra, inter in each.levels
+                ],
+                layouts,
+            ),
+            len(s.dependences),
         ),
         exposed=table(
             "exposed",

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.naive.scenario import Block, Context, Dependence, Loop, Op, Scenario
 from tests.verdicts import scenario_tables
 from tests.verdicts.test_verdicts_random import scenarios
+from tracekit.dependence.level_rows import levels_of
 from tracekit.dependence.profile import DependenceProfile
 from tracekit.formats.events import NONE
 from tracekit.verdicts.loop_rows import LoopReport
@@ -144,10 +145,14 @@ def test_the_rows_do_not_depend_on_the_order_of_discovery(scenario: Scenario, ra
     random.shuffle(order)
     place = np.empty(len(order), np.uint32)
     place[order] = np.arange(len(order))
-    levels = profile.levels[random.sample(range(len(profile.levels)), len(profile.levels))].copy()
+    levels = profile.levels.rows
+    levels = levels[random.sample(range(len(levels)), len(levels))]
     levels["dependence"] = place[levels["dependence"]]
     shuffled = replace(
-        profile, dependences=profile.dependences[order], levels=levels, exposed=profile.exposed[::-1].copy()
+        profile,
+        dependences=profile.dependences[order],
+        levels=levels_of(levels, len(order)),
+        exposed=profile.exposed[::-1].copy(),
     )
     one, other = report(scenario), report(scenario, shuffled)
     assert one.dependences(ALL, None) == other.dependences(ALL, None)

@@ -155,7 +155,7 @@ def _add_dependences(draw: st.DrawFn, s: Scenario) -> None:
         each = Dependence(draw(st.sampled_from(["RAW", "WAR", "WAW", "WAW"])), *source, *destination, draw(things))
         for level in _levels(s, source[1], destination[1]):
             if draw(st.booleans()):
-                each.levels.append((level, draw(st.booleans()), draw(st.booleans())))
+                each.levels.append((level, *draw(st.sampled_from([(True, False), (False, True), (True, True)]))))
         s.dependences.append(each)
     levels = [number for number, context in enumerate(s.contexts) if context.kind in LOOPS]
     exposed = st.tuples(ends, st.sampled_from(levels)).map(lambda both: (*both[0], both[1]))

@@ -13,12 +13,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tracekit.containers.grouping import Indices, grouped
+from tracekit.containers.grouping import Indices, grouped, sorting_order
+from tracekit.containers.hash_table import hash_table
 from tracekit.contexts.merge import unite_nodes
-from tracekit.contexts.merge_state import as_columns, check_references, read_tables
+from tracekit.contexts.merge_state import as_columns, check_references, missing, read_tables
 from tracekit.contexts.nodes import NODE
-from tracekit.dependence.profile import ACCESS, DEPENDENCE, EXPOSED, LEVEL, LISTED_OBJECTS, OBJECT, DependenceProfile
-from tracekit.dependence.united_levels import united_levels
+from tracekit.dependence.level_rows import levels_of
+from tracekit.dependence.loop_sets import append_nodes, numbered
+from tracekit.dependence.profile import (
+    ACCESS,
+    CARRIED,
+    DEPENDENCE,
+    EXPOSED,
+    LEVEL,
+    LISTED_OBJECTS,
+    OBJECT,
+    DependenceLevels,
+    DependenceProfile,
+)
+from tracekit.dependence.united_levels import Renamed, united_levels
 from tracekit.formats.events import NONE
 
 if TYPE_CHECKING:
@@ -36,7 +49,7 @@ def unite(profiles: Sequence[DependenceProfile]) -> DependenceProfile:
     return DependenceProfile(
         nodes=nodes,
         dependences=dependences,
-        levels=_levels(profiles, node_of, row_of),
+        levels=levels_of(_levels(profiles, node_of, row_of), len(dependences)),
         exposed=_exposed(profiles, node_of),
         accesses=_accesses(profiles, node_of),
         objects=objects,
@@ -47,7 +60,6 @@ def unite(profiles: Sequence[DependenceProfile]) -> DependenceProfile:
 DTYPES = {
     "nodes": NODE,
     "dependences": DEPENDENCE,
-    "levels": LEVEL,
     "exposed": EXPOSED,
     "accesses": ACCESS,
     "objects": OBJECT,
@@ -60,8 +72,6 @@ REFERENCES = {
     ("nodes", "function"): "functions",
     ("nodes", "call"): "ops",
     ("nodes", "external"): "ops",
-    ("levels", "dependence"): "dependences",
-    ("levels", "node"): "nodes",
     ("exposed", "instruction"): "ops",
     ("exposed", "node"): "nodes",
     ("exposed", "level"): "nodes",
@@ -74,20 +84,55 @@ REFERENCES = {
     ("dependences", "object_list"): "objects",
 }
 """Columns that hold rows of other tables, or of the program's."""
+WITHIN = np.dtype([("set", "<u4")])
+LOOP_SET = np.dtype([("set", "<u4"), ("node", "<u4")])
+COMPACT = {"carried": CARRIED, "within": WITHIN, "loop_sets": LOOP_SET}
+"""The tables of the levels; `loop_sets`: a row for each node of each set."""
+COMPACT_REFERENCES = {
+    ("carried", "dependence"): "dependences",
+    ("carried", "node"): "nodes",
+    ("within", "set"): "sets",
+    ("loop_sets", "set"): "sets",
+    ("loop_sets", "node"): "nodes",
+}
+ROWS = {"levels": LEVEL}
+"""Their table in profiles of before: a row for each level of each dependence."""
+ROWS_REFERENCES = {("levels", "dependence"): "dependences", ("levels", "node"): "nodes"}
 
 
 def as_merge_state(profile: DependenceProfile) -> dict[str, Any]:
     """The tables of a profile by name, each its columns by name, as profile files keep them."""
-    return as_columns({name: getattr(profile, name) for name in DTYPES})
+    carried, within, sets = profile.levels
+    loop_sets = np.zeros(len(sets.nodes), LOOP_SET)
+    loop_sets["set"], loop_sets["node"] = sets.of(np.arange(len(sets.sizes)))
+    levels = {"carried": carried, "within": within.astype(np.uint32).view(WITHIN), "loop_sets": loop_sets}
+    return as_columns({name: getattr(profile, name) for name in DTYPES} | levels)
 
 
 def from_merge_state(merge_state: Any, program: Program) -> DependenceProfile:
     """The profile that :func:`as_merge_state` gave. Raises TracekitError if it is damaged."""
-    tables = read_tables(merge_state, DTYPES)
-    check_references(
-        tables, REFERENCES, {"loops": len(program.loops), "ops": len(program.ops), "functions": len(program.functions)}
-    )
-    return DependenceProfile(**tables, shadow_bytes=0)
+    of_before = isinstance(merge_state, dict) and "levels" in merge_state
+    tables = read_tables(merge_state, DTYPES | (ROWS if of_before else COMPACT))
+    sizes = {"loops": len(program.loops), "ops": len(program.ops), "functions": len(program.functions)}
+    sizes["sets"] = len(tables.get("loop_sets", ())) + 1  # at most: all but the empty one have a row
+    check_references(tables, REFERENCES | (ROWS_REFERENCES if of_before else COMPACT_REFERENCES), sizes)
+    if of_before:
+        levels = levels_of(tables.pop("levels"), len(tables["dependences"]))
+    else:
+        carried, within, loop_sets = (tables.pop(name) for name in COMPACT)
+        levels = _compact_levels(carried, within, loop_sets, len(tables["dependences"]))
+    return DependenceProfile(**tables, levels=levels, shadow_bytes=0)
+
+
+def _compact_levels(carried: Rows, within: Rows, loop_sets: Rows, dependences: int) -> DependenceLevels:
+    """The levels of so many dependences. Raises TracekitError if they have not each a set."""
+    if len(within) != dependences:
+        raise missing("sets")
+    (owners, nodes), _ = grouped(loop_sets["set"], loop_sets["node"])
+    ways, rows = hash_table([]), np.zeros(len(loop_sets) + 1, np.int64)
+    append_nodes(ways, rows, owners, nodes)
+    carried = carried[sorting_order(carried["dependence"], carried["node"])]
+    return DependenceLevels(carried, *numbered(ways, rows[within["set"]]))
 
 
 def _add_node(node: Any, row: Any) -> None:
@@ -152,11 +197,9 @@ def _unite_objects(together: Rows, row_of: Indices, result: Rows) -> None:
 
 
 def _levels(profiles: Sequence[DependenceProfile], node_of: Sequence[Indices], row_of: Indices) -> Rows:
-    starts = np.cumsum([0, *(len(profile.dependences) for profile in profiles)])
-    tables = [profile.levels for profile in profiles]
-    dependence = np.concatenate([row_of[start + table["dependence"]] for start, table in zip(starts, tables)])
-    node = np.concatenate([nodes[table["node"]] for nodes, table in zip(node_of, tables)])
-    return united_levels(np.concatenate(tables), dependence, node)[0]
+    ends = np.cumsum([len(profile.dependences) for profile in profiles])[:-1]
+    levels = (profile.levels for profile in profiles)
+    return united_levels([Renamed(*part) for part in zip(levels, np.split(row_of, ends), node_of, strict=True)])[0]
 
 
 def _exposed(profiles: Sequence[DependenceProfile], node_of: Sequence[Indices]) -> Rows:

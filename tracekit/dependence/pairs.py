@@ -90,9 +90,8 @@ class VariantReport(DependenceReport):
 
     def __init__(self, module: Module, findings: Findings) -> None:
         self.distances = findings.distances[1:]
-        profile, old_level = profile_and_levels(findings, getattr(module, "contexts", None), len(module.program.ops))
-        self.level_of = np.full(len(findings.levels), -1)
-        self.level_of[old_level + 1] = np.arange(len(old_level))
+        contexts, instructions = getattr(module, "contexts", None), len(module.program.ops)
+        profile, self.level_of = profile_and_levels(findings, contexts, instructions)
         super().__init__(ProfileNames(module.program, profile), profile, module.options.context)
 
     def _histograms(self, at: Indices, count: int) -> list[bytes]:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tracekit.containers.grouping import Indices
+from tracekit.dependence.loop_sets import LoopSets
 
 
 class DependenceKind(IntEnum):
@@ -48,6 +51,7 @@ LEVEL = np.dtype(
         ("carried", "<u8"),  # executions of the destination for which the level carries it
     ]
 )
+CARRIED = np.dtype([(name, LEVEL[name]) for name in ("dependence", "node", "min_distance", "max_distance", "carried")])
 EXPOSED = np.dtype(
     [
         ("instruction", "<u4"),  # the load
@@ -66,9 +70,34 @@ OBJECT = np.dtype(
 Rows = NDArray[Any]
 
 
+class DependenceLevels(NamedTuple):
+    """The levels that dependences are valid at: those that carry them, and those around both ends in one iteration."""
+
+    carried: Rows  # CARRIED, by dependence and node: what LEVEL calls inter
+    within: Indices  # of each dependence the number of the set of loops in an iteration of which both ends lay: intra
+    sets: LoopSets
+
+    @property
+    def rows(self) -> Rows:
+        """A row (LEVEL) for each level of each dependence, in order: many times as much as all else in a profile."""
+        dependence, node = self.sets.of(self.within)
+        intra = dependence.astype(np.int64) << 32 | node
+        inter = self.carried["dependence"].astype(np.int64) << 32 | self.carried["node"]
+        at = np.searchsorted(intra, inter)
+        alone = np.append(intra, -1)[at] != inter
+        keys = np.insert(intra, at[alone], inter[alone])
+        rows = np.zeros(len(keys), LEVEL)
+        rows["dependence"], rows["node"], rows["intra"] = keys >> 32, keys & 0xFFFF_FFFF, True
+        at += np.cumsum(alone) - alone
+        rows["intra"][at], rows["inter"][at] = ~alone, True
+        for name in ("min_distance", "max_distance", "carried"):
+            rows[name][at] = self.carried[name]
+        return rows
+
+
 @dataclass(frozen=True)
 class DependenceProfile:
-    """What one replay found; every table is a one-dimensional structured array of the dtype named for it.
+    """What one replay found; every table is a one-dimensional structured array of the dtype named for it, or its parts.
 
     Rows have a canonical order that does not depend on how batches were cut: ``nodes`` in pre-order with
     children by (kind, call, loop, function), the others by their fields from the left, ``objects`` by
@@ -77,7 +106,7 @@ class DependenceProfile:
 
     nodes: Rows  # NODE
     dependences: Rows  # DEPENDENCE
-    levels: Rows  # LEVEL
+    levels: DependenceLevels
     exposed: Rows  # EXPOSED
     accesses: Rows  # ACCESS
     objects: Rows  # OBJECT

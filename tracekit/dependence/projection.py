@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from tracekit.containers.grouping import Indices, grouped
 from tracekit.contexts.nodes import LOOPS, NODE, ContextKind
+from tracekit.dependence.level_rows import levels_of
 from tracekit.dependence.profile import ACCESS, DEPENDENCE, EXPOSED, LISTED_OBJECTS, DependenceProfile
-from tracekit.dependence.united_levels import united_levels
+from tracekit.dependence.united_levels import Renamed, united_levels
 from tracekit.formats.events import NONE
 
 Rows = npt.NDArray[Any]
@@ -24,11 +25,10 @@ def without_contexts(profile: DependenceProfile) -> DependenceProfile:
     """The profile by instruction and loop: node 0 is the one context, the others are loops below it."""
     nodes, node_of = _loops(profile.nodes)
     dependences, row_of = _dependences(profile.dependences)
-    levels = profile.levels
     return DependenceProfile(
         nodes=nodes,
         dependences=dependences,
-        levels=united_levels(levels, row_of[levels["dependence"]], node_of[levels["node"]])[0],
+        levels=levels_of(united_levels([Renamed(profile.levels, row_of, node_of)])[0], len(dependences)),
         exposed=_exposed(profile.exposed, node_of),
         accesses=_accesses(profile.accesses),
         objects=profile.objects,

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from tracekit.containers import maps
 from tracekit.containers.grouping import Indices
-from tracekit.containers.hash_table import used_rows
+from tracekit.containers.hash_table import hash_table, used_rows
 from tracekit.containers.kernels.arena import USED, Arena
 from tracekit.containers.kernels.shadow import PAGES, WORDS
 from tracekit.dependence.kernels.dependence import State
 from tracekit.dependence.kernels.dependence_table import DISTANCE_BITS, END_BITS, OBJECT_FIELDS, count_all, settle_all
 from tracekit.dependence.kernels.load_history import first_entry
+from tracekit.dependence.kernels.loop_sets import STEP_FIELDS, number_sets
 from tracekit.dependence.kernels.sharding import NOTHING
 
 Rows = NDArray[Any]
@@ -32,11 +33,16 @@ DISTANCE = np.dtype([("key", "<u8"), ("times", "<i8")])
 
 @dataclass(frozen=True)
 class Findings:
-    """Rows of kernels/dependence_table.py, each with its `key`, in no order; row 0 of each table is none."""
+    """Rows of kernels/dependence_table.py, each with its `key`, in no order; row 0 of each table is none.
+
+    `loop_sets`, `within`: steps and marks of kernels/loop_sets.py.
+    """
 
     accesses: Rows
     dependences: Rows
     levels: Rows
+    loop_sets: Rows
+    within: Rows
     distances: Rows
     exposed: Rows
     objects: Rows
@@ -91,6 +97,10 @@ def unite_parts(found: Sequence[WorkerPart]) -> WorkerPart:
         [_renamed_ends(part.dependences, *each) for part, *each in zip(parts, access_of)]
     )
     levels, level_of = _united([_renamed(part.levels, 32, each) for part, each in zip(parts, dependence_of)])
+    loop_sets, set_of = _united_sets([part.loop_sets for part in parts])
+    within = [_renamed(part.within, 32, each) for part, each in zip(parts, dependence_of)]
+    for rows, numbers in zip(within, set_of):
+        rows["key"] = rows["key"] & ~_mask(32) | numbers[rows["key"] & _mask(32)].astype(np.uint64)
     distances, distance_of = _united(
         [_renamed(part.distances, DISTANCE_BITS, each) for part, each in zip(parts, level_of)]
     )
@@ -105,6 +115,8 @@ def unite_parts(found: Sequence[WorkerPart]) -> WorkerPart:
         accesses=accesses,
         dependences=dependences,
         levels=levels,
+        loop_sets=loop_sets,
+        within=_united(within)[0],
         distances=distances,
         exposed=_united([_renamed(part.exposed, 32, each) for part, each in zip(parts, access_of)])[0],
         objects=_earliest(objects),
@@ -141,6 +153,8 @@ def _of(state: State) -> Findings:
         used_rows(relations.accesses),
         used_rows(relations.dependences),
         used_rows(relations.levels),
+        used_rows(relations.sets.steps),
+        used_rows(relations.sets.within),
         _counted(relations.distances),
         used_rows(relations.exposed),
         used_rows(relations.objects),
@@ -164,6 +178,15 @@ def _united(tables: Sequence[Rows]) -> tuple[Rows, list[Indices]]:
     rows["key"][1:] = keys
     ends = np.cumsum([len(table) - 1 for table in tables])[:-1]
     return rows, [np.concatenate([[0], part + 1]) for part in np.split(row_of, ends)]
+
+
+def _united_sets(tables: Sequence[Rows]) -> tuple[Rows, list[Indices]]:
+    """The steps to all sets of loops, and for each set of each table that set."""
+    united, numbers = hash_table(STEP_FIELDS), []
+    for steps in tables:
+        numbers.append(np.zeros(len(steps), np.int64))
+        number_sets(united, steps, numbers[-1])
+    return used_rows(united).copy(), numbers
 
 
 def _renamed(rows: Rows, bits: int, row_of: Indices) -> Rows:
@@ -190,8 +213,7 @@ def _mask(bits: int) -> np.uint64:
 
 
 def _add_levels(levels: Rows, at: Indices, rows: Rows) -> None:
-    """Or flags, keep the extremes of distances, add what was carried; `at` names each row of `levels` once."""
-    levels["intra"][at] |= rows["intra"]
+    """Keep the extremes of distances, add what was carried; `at` names each row of `levels` once."""
     carried, at_carried = rows["inter"] != 0, at[rows["inter"] != 0]
     is_first = levels["inter"][at_carried] == 0
     for name, nearer in (("least", np.minimum), ("greatest", np.maximum)):

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.containers.grouping import sorting_order
+from tracekit.containers.grouping import grouped, sorting_order
 from tracekit.contexts.nodes import NODE
 from tracekit.contexts.table import ContextTable
 from tracekit.dependence.kernels.dependence_table import END_BITS
-from tracekit.dependence.profile import ACCESS, DEPENDENCE, EXPOSED, LEVEL, LISTED_OBJECTS, OBJECT, DependenceProfile
+from tracekit.dependence.level_rows import levels_found
+from tracekit.dependence.profile import ACCESS, DEPENDENCE, EXPOSED, LISTED_OBJECTS, OBJECT, DependenceProfile
 from tracekit.dependence.reduce import Findings
 from tracekit.formats.events import NONE
 from tracekit.jit.kernel import kernel
@@ -31,7 +32,7 @@ def profile(findings: Findings, contexts: ContextTable | None, instructions: int
 def profile_and_levels(
     findings: Findings, contexts: ContextTable | None, instructions: int
 ) -> tuple[DependenceProfile, Ints]:
-    """The profile, and for each of its levels its row among ``findings.levels`` without row 0, which is none."""
+    """The profile, and for each of ``findings.levels`` its row among those carried, -1 for row 0."""
     instruction, context = _keys(findings.accesses)
     if contexts is None:
         nodes, new_node = np.zeros(1, NODE), np.zeros(1, np.int64)
@@ -42,7 +43,7 @@ def profile_and_levels(
         nodes, new_node = contexts.where(used)
     ends = (np.where(instruction == instructions, NONE, instruction).astype(np.uint32), new_node[context])
     dependences, new_dependence, objects = _dependences(findings, ends)
-    levels, old_level = _levels(findings, new_dependence, new_node)
+    levels, row_of = levels_found(findings, new_dependence, new_node)
     made = DependenceProfile(
         nodes=nodes,
         dependences=dependences,
@@ -52,7 +53,7 @@ def profile_and_levels(
         objects=objects,
         shadow_bytes=findings.shadow_bytes,
     )
-    return made, old_level
+    return made, row_of
 
 
 def _ordered(rows: Rows, *fields: str, then: Sequence[Ints] = ()) -> Ints:
@@ -80,20 +81,33 @@ def _dependences(findings: Findings, ends: tuple[Rows, Ints]) -> tuple[Rows, Int
     """The rows of ``dependences``, the new row of each old one, and ``objects``."""
     instruction, node = ends
     _, context = _keys(findings.accesses)
-    old = findings.dependences[1:]
-    rows = np.zeros(len(old), DEPENDENCE)
-    rows["kind"], rows["count"] = old["key"] >> np.uint64(2 * END_BITS), old["count"]
-    contexts = []
-    for name, shift in (("source", END_BITS), ("destination", 0)):
-        end = (old["key"] >> np.uint64(shift) & np.uint64((1 << END_BITS) - 1)).astype(np.int64)
-        rows[name], rows[name + "_node"] = instruction[end], node[end]
-        contexts.append(context[end])
-    objects = _list_objects(findings, rows)
-    order = _ordered(rows, "kind", "source", "source_node", "destination", "destination_node", then=contexts)
-    return rows[order], _places(order), objects
+    shown, rank = grouped(instruction, node)  # of accesses, which are fewer than dependences
+    key = findings.dependences["key"][1:]
+    kind = key >> np.uint64(2 * END_BITS)
+    source, destination = (
+        (key >> np.uint64(shift) & np.uint64((1 << END_BITS) - 1)).astype(np.int64) for shift in (END_BITS, 0)
+    )
+    contexts = [context[source], context[destination]] if shown.shape[1] < len(rank) else []
+    order = sorting_order(kind, rank[source], rank[destination], *contexts)
+    rows = np.zeros(len(order), DEPENDENCE)
+    _fill_dependences(findings.dependences, order, instruction, node, rows)
+    new_dependence = _places(order)
+    return rows, new_dependence, _list_objects(findings, new_dependence, rows)
 
 
-def _list_objects(findings: Findings, dependences: Rows) -> Rows:
+@kernel
+def _fill_dependences(old: Rows, order: Ints, instruction: Rows, node: Ints, rows: Rows) -> None:
+    """Fill all of `rows` but their objects; numpy takes six times as long, a field after the other."""
+    for place in range(order.size):
+        found, row = old[np.uint64(order[place] + 1)], rows[np.uint64(place)]
+        source = (found.key >> np.uint64(END_BITS)) & np.uint64((1 << END_BITS) - 1)
+        destination = found.key & np.uint64((1 << END_BITS) - 1)
+        row.kind, row.count = found.key >> np.uint64(2 * END_BITS), found.count
+        row.source, row.source_node = instruction[source], node[source]
+        row.destination, row.destination_node = instruction[destination], node[destination]
+
+
+def _list_objects(findings: Findings, new_dependence: Ints, dependences: Rows) -> Rows:
     """The rows of ``objects``, those that some dependence happened in; `dependences` lists its own in order of time."""
     dependence, identity = _keys(findings.objects[1:])
     used = np.unique(identity)
@@ -103,8 +117,9 @@ def _list_objects(findings: Findings, dependences: Rows) -> Rows:
     order = _ordered(objects, "kind", "site")
     row_of = np.zeros(len(findings.identities), np.int64)
     row_of[used[order]] = np.arange(len(order))
-    by_time = np.lexsort([row_of[identity], findings.objects["execution"][1:], dependence])
-    dependence, identity = dependence[by_time] - 1, identity[by_time]
+    dependence = new_dependence[dependence - 1]
+    by_time = sorting_order(dependence, findings.objects["execution"][1:], row_of[identity])
+    dependence, identity = dependence[by_time], identity[by_time]
     count = np.bincount(dependence, minlength=len(dependences))
     place = np.arange(len(dependence)) - (np.cumsum(count) - count)[dependence]
     listed = place < LISTED_OBJECTS
@@ -113,32 +128,6 @@ def _list_objects(findings: Findings, dependences: Rows) -> Rows:
     dependences["object_list"][dependence[listed], place[listed]] = row_of[identity[listed]]
     dependences["first_object"] = dependences["object_list"][:, 0]
     return objects[order]
-
-
-def _levels(findings: Findings, new_dependence: Ints, new_node: Ints) -> tuple[Rows, Ints]:
-    """The rows of ``levels``, and which of the old ones each of them was."""
-    old = findings.levels[1:]
-    rank = _places(sorting_order(new_node, np.arange(len(new_node))))
-    dependence, node = _keys(old)
-    key = new_dependence[dependence - 1] * len(rank)
-    key += rank[node]
-    del dependence, node  # it is the most memory that an analysis takes
-    order = sorting_order(key)
-    rows = np.empty(len(old), LEVEL)
-    _fill_levels(old, new_dependence, new_node, order, rows)
-    return rows, order
-
-
-@kernel
-def _fill_levels(old: Rows, new_dependence: Ints, new_node: Ints, order: Ints, rows: Rows) -> None:
-    """Fill `rows` with those of `old` in `order`; numpy takes six times as long, a field after the other."""
-    for place in range(order.size):
-        found, row = old[np.uint64(order[place])], rows[np.uint64(place)]
-        row.dependence = new_dependence[(found.key >> np.uint64(32)) - np.uint64(1)]
-        row.node = new_node[found.key & LOW]
-        row.intra, row.inter = found.intra != 0, found.inter != 0
-        row.min_distance, row.max_distance = found.least, found.greatest
-        row.carried = found.carried
 
 
 def _exposed(findings: Findings, ends: tuple[Rows, Ints], new_node: Ints) -> Rows:

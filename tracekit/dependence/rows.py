@@ -20,7 +20,7 @@ from tracekit.contexts.nodes import ContextKind
 from tracekit.dependence.names import ProfileNames
 from tracekit.dependence.profile import DependenceKind, DependenceProfile
 from tracekit.dependence.table import ReportedDependences
-from tracekit.dependence.united_levels import united_levels
+from tracekit.dependence.united_levels import Renamed, united_levels
 from tracekit.formats.events import NONE
 
 LoopKey = tuple[str, str, int, int, int]
@@ -112,14 +112,12 @@ class DependenceReport:
         Most dependences share their list with others: it is made once, and written once. With `groups` only theirs are
         found; what is said of others means nothing.
         """
-        levels, group = self.profile.levels, self.group_of[self.profile.levels["dependence"]]
-        place, loops = self._shown_loops
-        shown_at = place[levels["node"]]
+        group, (place, loops) = self.group_of, self._shown_loops
         if groups is not None:
             wanted = np.zeros(self.dependence_count, np.bool_)
             wanted[groups] = True
-            shown_at[~wanted[group]] = -1
-        united, shown_by = united_levels(levels, group, shown_at)
+            group = np.where(wanted[group], group, -1)
+        united, shown_by = united_levels([Renamed(self.profile.levels, group, place)])
         shown = np.zeros(len(united), _SHOWN)
         for name in ("intra", "inter", "min_distance", "max_distance"):
             shown[name] = united[name]
@@ -137,7 +135,8 @@ class DependenceReport:
         depth = self._depths()
         shown: dict[tuple[Any, ...], int] = {}
         has_levels = np.zeros(len(self.profile.nodes), np.bool_)
-        has_levels[self.profile.levels["node"]] = True
+        has_levels[self.profile.levels.sets.nodes] = True
+        has_levels[self.profile.levels.carried["node"]] = True
         number_of = np.zeros(len(self.profile.nodes), np.int64)
         loops: list[Json] = []
         for node in np.flatnonzero(has_levels).tolist():
@@ -170,7 +169,7 @@ class DependenceReport:
         """For each of `count` levels that are shown (distance, times), ascending, as i8 in memory, if they are wanted.
 
         So the few that differ of a million are found without making lists of them all.
-        `at`: for each row of the profile's levels the number of the level that shows it, or -1.
+        `at`: for each level of the profile that carries a dependence the number of the one that shows it, or -1.
         """
         return []
 

@@ -12,12 +12,21 @@ from tracekit.containers import arena, maps, shadow
 from tracekit.containers.hash_table import hash_table
 from tracekit.containers.kernels.arena import USED
 from tracekit.dependence.final_stores import nothing_known
-from tracekit.dependence.kernels import accesses, dependence_table, dependence_ways, executions, load_history, sharding
+from tracekit.dependence.kernels import (
+    accesses,
+    dependence_table,
+    dependence_ways,
+    executions,
+    load_history,
+    loop_sets,
+    sharding,
+)
 from tracekit.dependence.kernels.dependence import State
 from tracekit.dependence.kernels.dependence_table import DependenceTable
 from tracekit.dependence.kernels.executions import Runs
 from tracekit.dependence.kernels.final_stores import FinalStores
 from tracekit.dependence.kernels.load_history import LoadHistory
+from tracekit.dependence.kernels.loop_sets import LoopSets
 from tracekit.dependence.kernels.sharding import Shared
 from tracekit.formats.image import OpKind
 from tracekit.program.program import Program
@@ -25,7 +34,8 @@ from tracekit.translation.identities import empty_objects
 from tracekit.translation.translation import in_wrapper
 
 MOST_ACCESSES = 1 << 28
-MOST_LEVELS = 1 << 28
+MOST_LEVELS = 1 << 27
+MOST_SETS = 1 << 26
 UPDATING = (OpKind.ATOMIC, OpKind.COPY_FROM, OpKind.COPY_TO, OpKind.CALL)
 """Operations of which one execution may both load and store."""
 
@@ -80,6 +90,11 @@ def empty_relations() -> tuple[NDArray[Any], DependenceTable]:
         lying=arena.reserve(dependence_table.LYING, len(dependences.rows), dense=True),
         related=related,
         levels=levels,
+        sets=LoopSets(
+            hash_table(loop_sets.STEP_FIELDS, MOST_SETS),
+            hash_table(loop_sets.WITHIN_FIELDS),
+            np.zeros(loop_sets.NAMED_SETS, loop_sets.NAMED_SET),
+        ),
         distances=maps.count_map(),
         tallies=arena.reserve(dependence_table.TALLY, len(levels.rows), dense=True),
         exposed=hash_table(dependence_table.EXPOSED_FIELDS),

@@ -104,9 +104,9 @@ class BlockerDetails:
     def _beside(self, node: int) -> dict[int, set[int]]:
         """Update -> the other ends of the dependences of its instructions at a node; made once for each node."""
         if node not in self._beside_by_node:
-            levels, triple = self.judge.levels, self.judge.facts.updates.triple
-            rows, beside = levels.rows(node), defaultdict[int, set[int]](set)
-            ends = levels.sources[rows], levels.destinations[rows]
+            triple, beside = self.judge.facts.updates.triple, defaultdict[int, set[int]](set)
+            rows = self.judge.profile.dependences[self.judge.levels.view(node).dependences]
+            ends = rows["source"], rows["destination"]
             for near, far in (ends, ends[::-1]):
                 known = near < triple.size
                 updates, others = triple[near[known]], far[known]

@@ -44,11 +44,11 @@ class _AtNode:
     """The dependences that the loop at one node carries."""
 
     def __init__(self, profile: DependenceProfile, node: int) -> None:
-        levels = np.flatnonzero((profile.levels["node"] == node) & profile.levels["inter"])
-        dependences = profile.dependences[profile.levels["dependence"][levels]]
+        levels = np.flatnonzero(profile.levels.carried["node"] == node)
+        dependences = profile.dependences[profile.levels.carried["dependence"][levels]]
         pairs, group = grouped(dependences["source"], dependences["destination"])
         self.levels: Indices = levels[np.argsort(group, kind="stable")]
-        """Rows of levels, those of one pair of instructions one after another."""
+        """Rows of what levels carry, those of one pair of instructions one after another."""
         ends = np.cumsum(np.bincount(group, minlength=pairs.shape[1])).tolist()
         self.of: dict[tuple[int, int], tuple[int, int]] = {
             (source, destination): part
@@ -87,7 +87,7 @@ class CarriedPairs:
             mine = [self._levels_of(each) for each in placed]
             parts += mine
             lengths.append(sum(map(len, mine)))
-        levels = self._profile.levels[np.concatenate(parts)]
+        levels = self._profile.levels.carried[np.concatenate(parts)]
         first = np.cumsum([0, *lengths[:-1]])
         owner = np.repeat(np.arange(len(blockers)), lengths)
         (owner, rows), _ = grouped(owner, levels["dependence"])

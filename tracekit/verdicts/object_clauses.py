@@ -180,9 +180,9 @@ class ObjectClauses:
 
         Then each hands on to the next iteration alone, and no more often than there are iterations.
         """
-        levels, dependences = self.profile.levels, self.profile.dependences
-        levels = levels[(levels["node"] == node) & levels["inter"]]
-        rows = dependences[levels["dependence"]]
+        levels = self.profile.levels.carried
+        levels = levels[levels["node"] == node]
+        rows = self.profile.dependences[levels["dependence"]]
         levels = levels[(rows["kind"] == DependenceKind.RAW) & np.isin(rows["destination"], users)]
         iterations = self.profile.nodes["iterations"][node]
         return bool(levels.size and (levels["max_distance"] == 1).all() and (levels["carried"] <= iterations).all())

@@ -51,7 +51,7 @@ class Removals:
         self.counting: dict[int, frozenset[int]] = {}
         judged = np.zeros(len(profile.nodes), np.bool_)
         judged[nodes] = True
-        carried = levels.carried & judged[levels.node] & ~self._explained(nodes, counters)
+        carried = judged[levels.node] & ~self._explained(nodes, counters)
         reduced = facts.updates.reductions(levels) & carried
         self._reduce(np.flatnonzero(reduced))
         removed = privates.find(levels, carried, reduced)
@@ -68,8 +68,9 @@ class Removals:
         for node in nodes:
             loop = int(self._loop[node])
             if counters.watched(loop):
-                found = counters.explained(loop, self._levels.view(node))
-                explained[self._levels.rows(node)] = found.dependences
+                view = self._levels.view(node)
+                found = counters.explained(loop, view)
+                explained[self._levels.rows(node)] = found.dependences[view.carried]
                 self.counting[node] = found.loads
         return explained
 

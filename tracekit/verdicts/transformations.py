@@ -86,29 +86,39 @@ class Updates:
         return np.unique(tails[(tails >= 0) & ~stays])
 
     def reductions(self, levels: Levels) -> Bools:
-        """Which rows of `levels` belong to reductions there.
+        """Which rows of `levels`, which are carried, belong to reductions there.
 
         All dependences of a level count, carried or not: an update counts only while every one that it takes part in
         has an update of the same operator at its other end, so updates are struck out until that holds.
         """
-        is_part, sources, destinations = self.triple >= 0, levels.sources, levels.destinations
-        touching = np.flatnonzero(is_part.take(sources, mode="clip") | is_part.take(destinations, mode="clip"))
-        ends = np.stack([sources[touching], destinations[touching]])
+        is_part = self.triple >= 0
+        touches = is_part.take(levels.sources, mode="clip") & is_part.take(levels.destinations, mode="clip")
+        wanted = np.zeros(len(levels.profile.nodes), np.bool_)
+        wanted[levels.node[touches]] = True
+        rows = levels.profile.dependences
+        ends = np.stack([rows["source"], rows["destination"]]).astype(np.int64)
+        source_is_part, destination_is_part = is_part.take(ends, mode="clip")
+        nodes, dependences = levels.valid(source_is_part | destination_is_part, wanted)
+        ends = ends[:, dependences]
         triples, operators = self.triple.take(ends, mode="clip"), self.operator.take(ends, mode="clip")
         same = (triples >= 0).all(axis=0) & (operators[0] == operators[1])
         # Updates have numbers of their own at each level.
-        _, numbers = np.unique(levels.node[touching] * self.triples + triples, return_inverse=True)
+        _, numbers = np.unique(nodes * self.triples + triples, return_inverse=True)
         numbers = numbers.reshape(triples.shape)
         alive = np.ones(numbers.size, np.bool_)
-        result = np.zeros(levels.node.size, np.bool_)
         while same.any():
             good = same & alive[numbers].all(axis=0)
             struck = numbers[:, ~good][triples[:, ~good] >= 0]
             if not alive[struck].any():
-                result[touching] = good
-                break
+                return _are_among(levels.node, levels.dependence, nodes[good], dependences[good])
             alive[struck] = False
-        return result
+        return np.zeros(levels.node.size, np.bool_)
+
+
+def _are_among(nodes: Indices, dependences: Indices, of_nodes: Indices, of_dependences: Indices) -> Bools:
+    """Which pairs are among others."""
+    result: Bools = np.isin(nodes << 32 | dependences, of_nodes << 32 | of_dependences)
+    return result
 
 
 def _node(edges: Rows, end: str, operations: int) -> Indices:
@@ -235,7 +245,9 @@ class Privates:
         loads = self._load[dependences]
         numbers = np.searchsorted(keys, loads)
         known: Bools = np.append(keys, -2)[numbers] == loads
-        return known & np.isin(levels * keys.size + numbers, exposed)
+        wanted = levels * keys.size + numbers
+        known &= np.append(exposed, -1)[np.searchsorted(exposed, wanted)] == wanted
+        return known
 
 
 def _key(instruction: Rows, node: Rows) -> Indices:

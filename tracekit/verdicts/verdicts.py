@@ -203,11 +203,9 @@ class Judge:
 
     def _are_pipelines(self, nodes: list[int]) -> list[bool]:
         """Have their loops two or more strongly connected components with memory accesses or calls?"""
-        levels = self.levels
         chosen = np.zeros(len(self.profile.nodes), np.bool_)
         chosen[nodes] = True
-        rows = chosen[levels.node]
-        (of, tails, heads), _ = grouped(levels.node[rows], levels.tails[rows], levels.heads[rows])
+        of, tails, heads = self.levels.edges(chosen)
         first = np.searchsorted(of, np.arange(len(chosen) + 1)).tolist()
         numbers: dict[tuple[int, bytes, bytes, bytes], int] = {}
         graphs: list[tuple[LoopGraph, Dependences]] = []

@@ -18,6 +18,7 @@ from tracekit.containers.kernels.hash_table import GOLDEN, HashTable, find_or_ma
 from tracekit.contexts.kernels.activations import activations_since, recursion_of
 from tracekit.contexts.kernels.levels import distance_to, is_between, is_from, last_begun, shared_from
 from tracekit.contexts.kernels.streams import CHAIN, DEPTH, LEAF_LEVEL, LEVELS, NEVER, NO_LEVEL, STREAM_BITS
+from tracekit.dependence.kernels.loop_sets import LoopSets, mark_within, set_of
 from tracekit.dependence.kernels.sharding import DEPENDENCES_BEFORE, LEVELS_BEFORE, NOTHING, note_load_part
 from tracekit.jit.kernel import inlined, kernel
 
@@ -60,15 +61,12 @@ LYING = np.dtype(
 )
 """What is needed when a dependence does not lie as the last time: beside its row, which is a cache line without it."""
 LEVEL_FIELDS = [
-    ("intra", "<u4"),  # IN_ONE, or the stack of loops (`LEVEL.loops`) whose loops were all marked when it was; 0: not
-    ("inter", "<i4"),
+    ("inter", "<i8"),  # 1: it has carried the dependence, as all rows say once they are filled
     ("least", "<i8"),
     ("greatest", "<i8"),  # distances
     ("execution", "<i8"),  # the last for which the level carried it
     ("carried", "<i8"),  # for how many it did
 ]
-IN_ONE = 1
-"""Both ends of a dependence lie in one iteration of a level; of the loops around it nothing is said."""
 EXPOSED_FIELDS = [("loops", "<u4"), ("nest", "<i4")]
 """The stack of loops (`LEVEL.loops`) whose loops, but the outermost `nest`, were all marked when the level was."""
 OBJECT_FIELDS = [("execution", "<i8")]  # the first there
@@ -97,7 +95,8 @@ class DependenceTable(NamedTuple):
     dependences: HashTable
     lying: NDArray[Any]  # LYING, beside `dependences`
     related: NDArray[Any]  # RELATED
-    levels: HashTable
+    levels: HashTable  # LEVEL_FIELDS, of the levels that carry dependences
+    sets: LoopSets  # of the loops in one iteration of which both ends lie
     distances: maps.CountTable  # row of a level << DISTANCE_BITS | distance
     tallies: NDArray[Any]  # TALLY, beside `levels`
     exposed: HashTable  # EXPOSED_FIELDS, by access << 32 | node of a level
@@ -323,14 +322,6 @@ def carry(relations: Any, row: Any, node: Any, distance: Any, execution: Any) ->
 
 
 @inlined
-def mark_intra(relations: Any, row: Any, node: Any) -> None:
-    """Enter that both ends of a dependence lie in one iteration of the level of a node."""
-    level = relations.levels.rows[_level_row(relations.levels, row, node)]
-    if level.intra == 0:
-        level.intra = IN_ONE
-
-
-@inlined
 def _note_intra(relations: Any, levels: Any, row: Any, intra: Any) -> None:
     """The outermost `intra` levels are in one iteration; most often that was marked before."""
     lying, innermost = relations.lying[row], levels.levels[np.uint64(intra - 1)]
@@ -339,7 +330,9 @@ def _note_intra(relations: Any, levels: Any, row: Any, intra: Any) -> None:
         if innermost.loops != 0 and lying.loops[innermost.loops & 3] == innermost.loops:  # in other invocations
             lying.mark = begun
         else:
-            _mark(relations.lying, relations.levels, levels.levels, row, intra)
+            mark_within(relations.sets, row, set_of(relations.sets, levels.levels, intra))
+            lying.mark = begun
+            lying.loops[innermost.loops & 3] = innermost.loops
 
 
 @inlined
@@ -385,24 +378,6 @@ def tally_of(relations: Any, carried: Any, distance: Any) -> None:
 @inlined
 def _level_row(table: Any, dependence: Any, node: Any) -> Any:
     return row_of(table, (np.int64(dependence) << 32) | np.int64(node))
-
-
-@kernel
-def _mark(lying: Any, table: HashTable, levels: Any, row: Any, intra: Any) -> None:
-    """Mark the loops among the outermost `intra` levels but those that were marked before."""
-    mark, innermost = lying[row].mark, levels[intra - 1].looped
-    if (mark ^ innermost) >> STREAM_BITS != 0:
-        mark = 0
-    for level in range(intra - 1, -1, -1):
-        if levels[level].invocation <= mark:
-            break
-        if levels[level].depth == 0:  # else an activation, of which it is not said
-            known, loops = table.rows[_level_row(table, row, levels[level].node)], levels[level].loops
-            if loops != 0 and known.intra == loops:  # nor are the loops around it new
-                break
-            known.intra = max(loops, np.uint32(IN_ONE))
-    lying[row].mark = innermost
-    lying[row].loops[levels[intra - 1].loops & 3] = levels[intra - 1].loops
 
 
 @kernel

@@ -27,7 +27,7 @@ from tracekit.containers.kernels.shadow import (
     writing,
 )
 from tracekit.contexts.kernels.levels import iteration_at
-from tracekit.dependence.kernels.dependence_table import WAR, access_of, carry, mark_intra, relate, tally_of
+from tracekit.dependence.kernels.dependence_table import WAR, access_of, carry, relate, tally_of
 from tracekit.dependence.kernels.load_history import (
     GROWN_BITS,
     append_list,
@@ -36,6 +36,7 @@ from tracekit.dependence.kernels.load_history import (
     list_all,
     push_reader,
 )
+from tracekit.dependence.kernels.loop_sets import mark_within, unnamed_set_of
 from tracekit.dependence.kernels.open_stores import OpenStores
 from tracekit.dependence.kernels.sharding import ADDRESS, NOTHING, TIME, note
 from tracekit.jit.kernel import inlined, kernel
@@ -148,9 +149,7 @@ def _meet(
         before = state.relations.lying[row].mark
         if before >> MARK_BITS != tag or before < mark:
             state.relations.lying[row].mark = mark
-            for level in range(intra):
-                if levels.levels[level].depth == 0:  # else an activation, of which it is not said
-                    mark_intra(state.relations, row, levels.levels[level].node)
+            mark_within(state.relations.sets, row, unnamed_set_of(state.relations.sets, levels.levels, intra))
         if node >= 0:
             carrier, is_first = carry(state.relations, row, node, distance, execution)
             if is_first:
