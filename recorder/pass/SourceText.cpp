@@ -258,7 +258,7 @@ bool SourceText::replacesWords(const DIFile &Of) {
   static constexpr StringLiteral Words[] = {"omp",          "parallel",    "for",      "private",
                                             "firstprivate", "lastprivate", "reduction"};
   const File &In = read(Of);
-  return any_of(Words, [&](StringRef Word) { return In.Macros.contains(Word); });
+  return any_of(Words, [&](StringRef Word) { return In.Macros.count(Word) > 0; });
 }
 
 bool SourceText::isDoConcurrent(const DILocation &At) {
