@@ -105,13 +105,30 @@ class Annotations:
                 note.carried[kind.upper()] += count
 
     def _add_dependences(self, rows: Sequence[Json]) -> None:
-        for row in rows:
-            if not any(level["inter"] for level in row["levels"]):
-                continue
-            source, destination = row["source"], row["destination"]
+        for (kind, *_), (source, destination, count) in _carried_pairs(rows).items():
             for here, there, way in ((source, destination, "to"), (destination, source, "from")):
-                ends = self.note(here["file"], here["line"]).ends
-                ends[row["kind"], way, there["file"], there["line"]] += row["count"]
+                self.note(here["file"], here["line"]).ends[kind, way, there["file"], there["line"]] += count
+
+
+def _carried_pairs(rows: Sequence[Json]) -> dict[tuple[str, int, int], tuple[Json, Json, int]]:
+    """What is carried between two instructions: (kind, identity of both) -> these, and how often in all contexts.
+
+    The rows of a trace share instructions and lists of levels; those of a file do not, and each is a pair by itself.
+    """
+    rows = list(rows)  # what is told apart by its identity has to live
+    is_carried: dict[int, bool] = {}
+    pairs: dict[tuple[str, int, int], tuple[Json, Json, int]] = {}
+    for row in rows:
+        levels = row["levels"]
+        carried = is_carried.get(id(levels))
+        if carried is None:
+            carried = is_carried[id(levels)] = any(level["inter"] for level in levels)
+        if carried:
+            source, destination = row["source"], row["destination"]
+            key = row["kind"], id(source), id(destination)
+            known = pairs.get(key)
+            pairs[key] = source, destination, row["count"] + (known[2] if known else 0)
+    return pairs
 
 
 def shown_lines(notes: Iterable[int], last: int, around: int) -> list[tuple[int, int]]:

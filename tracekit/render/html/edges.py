@@ -74,20 +74,43 @@ def edges_at(loops: Sequence[Json], dependences: Iterable[Json], most: int) -> l
 
 def _edges_of_sets(loops: _Loops, rows: Sequence[Json]) -> dict[tuple[int, str, int, int], _Edge]:
     """(Set of loops, kind, places) -> the edge, of what is valid at exactly these of the loops with one text."""
-    sources, destinations = _places(rows)
     edges: dict[tuple[int, str, int, int], _Edge] = {}
-    for number, (row, source, destination) in enumerate(zip(rows, sources, destinations)):
-        for level, alike in loops.levels(row["levels"]):
-            among = loops.around(alike, row["source_context"]) & loops.around(alike, row["destination_context"])
+    for (kind, source, destination, *_), alike in _alike(loops, rows).items():
+        row = rows[alike.first]
+        levels = loops.levels(row["levels"])
+        around = (loops.around(row["levels"], row[end]) for end in ("source_context", "destination_context"))
+        for (level, _), around_source, around_destination in zip(levels, *around):
+            among = around_source & around_destination
             if among:
-                key = among, row["kind"], source, destination
+                key = among, kind, source, destination
                 edge = edges.get(key)
                 if edge is None:
-                    edge = edges[key] = _Edge(number)
-                edge.count += row["count"]
+                    edge = edges[key] = _Edge(alike.first)
+                edge.count += alike.count
                 if level["inter"]:
                     edge.carry(level["min_distance"], level["max_distance"])
     return edges
+
+
+def _alike(loops: _Loops, rows: Sequence[Json]) -> dict[tuple[Any, ...], _Edge]:
+    """Rows of one kind and two places with the same levels, in contexts that lie in the same loops, as one.
+
+    They are few, while the contexts below a loop are many. (Kind, places, what else tells them apart) -> the first of
+    them, and what they count.
+    """
+    sources, destinations = _places(rows)
+    groups: dict[tuple[Any, ...], _Edge] = {}
+    for number, (row, source, destination) in enumerate(zip(rows, sources, destinations)):
+        levels = row["levels"]
+        if loops.levels(levels):
+            around_source = loops.around(levels, row["source_context"])
+            around_destination = loops.around(levels, row["destination_context"])
+            key = row["kind"], source, destination, id(levels), id(around_source), id(around_destination)
+            group = groups.get(key)
+            if group is None:
+                group = groups[key] = _Edge(number)
+            group.count += row["count"]
+    return groups
 
 
 def _places(rows: Sequence[Json]) -> tuple[list[int], list[int]]:
@@ -117,7 +140,9 @@ class _Loops:
         for number, row in enumerate(rows):
             self._alike.setdefault(json.dumps(row["loop"]), []).append(number)
         self._levels: dict[int, list[tuple[Json, list[int]]]] = {}
-        self._around: dict[tuple[int, int], int] = {}
+        self._around: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._inside: dict[tuple[int, int], int] = {}
+        self._different: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def levels(self, levels: Sequence[Json]) -> list[tuple[Json, list[int]]]:
         """Of the levels of a dependence those of loops of the page, each with the numbers of the loops alike."""
@@ -127,12 +152,24 @@ class _Loops:
             found = self._levels[id(levels)] = [(level, alike) for level, alike in numbers if alike]
         return found
 
-    def around(self, alike: list[int], access: Json | None) -> int:
-        """Of loops alike those in whose contexts an access with this context may lie."""
-        key = id(alike), id(access)
+    def around(self, levels: Sequence[Json], access: Json | None) -> tuple[int, ...]:
+        """For each of ``levels(levels)``, of the loops alike those in whose contexts an access may lie, by its context.
+
+        What is equal is one object.
+        """
+        key = id(levels), id(access)
         found = self._around.get(key)
         if found is None:
-            found = self._around[key] = sum(1 << number for number in alike if _is_inside(self._rows[number], access))
+            sets = tuple(self._around_one(alike, access) for _, alike in self.levels(levels))
+            found = self._around[key] = self._different.setdefault(sets, sets)
+        return found
+
+    def _around_one(self, alike: list[int], access: Json | None) -> int:
+        """The same of one level."""
+        key = id(alike), id(access)
+        found = self._inside.get(key)
+        if found is None:
+            found = self._inside[key] = sum(1 << number for number in alike if _is_inside(self._rows[number], access))
         return found
 
 
