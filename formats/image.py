@@ -151,7 +151,7 @@ class LoopFlag(IntFlag):
     SIMD = 256  # the source says that iterations may run at once in lanes (omp simd); upper 16 bits: how many, 0: any
     BINDING = 512  # with SOURCE: it uses a structured binding of C++ that is declared outside
     PRAGMA = 1024  # with SOURCE: a pragma about loops that compilers act on stands before it; in Fortran any directive
-    CONSTEXPR = 2048  # with SOURCE: it stands in a constexpr function of C++, or in a pure procedure of Fortran
+    CONSTEXPR = 2048  # with SOURCE: in a constexpr function of C++; in Fortran in a pure procedure or DO CONCURRENT
     LINES_ONLY = 4096  # with SOURCE: built without -g, so nothing is known of its variables, and it is no FOR_STATEMENT
     THREAD_LOCAL = 8192  # with SOURCE: it, or a function of the unit that it calls, uses variables of one thread
     CONCURRENT = 16384  # with SOURCE: a directive of OpenMP says that its iterations may run in any order
@@ -164,7 +164,7 @@ class PhiKind(IntEnum):
     INDUCTION = 1
     REDUCTION = 2
     RECURRENCE = 3
-    LAST_VALUE = 4  # no iteration looks at what the one before it assigned; the code after the loop does
+    LAST_VALUE = 4  # no iteration looks at, or by the source has, what the one before assigned; code after it may
 
 
 class CauseOf(IntEnum):
