@@ -17,6 +17,7 @@ from tests.naive.program_builder import ProgramBuilder
 from tests.naive.trace_file import write_trace
 from tracekit import api
 from tracekit.cli import main
+from tracekit.formats.events import NONE
 from tracekit.formats.image import BlockFlag, OpKind
 
 
@@ -262,9 +263,11 @@ def test_what_is_no_profile_is_refused_in_one_sentence(
     good = json.loads(files["chained"].read_text())
     damaged_images = {**good, "images": ["AAAA"]}
     damaged_tables = {**good, "evidence": {**good["evidence"], "carried": {}}}
-    outside, unknown, short, old = (json.loads(json.dumps(good)) for _ in range(4))
+    outside, unknown, none, far_set, short, old = (json.loads(json.dumps(good)) for _ in range(6))
     outside["evidence"]["carried"]["node"] = [77]
     unknown["evidence"]["within"]["set"] = [1 << 31]
+    none["evidence"]["within"]["set"] = [NONE]
+    far_set["evidence"]["loop_sets"] = {"set": [NONE], "node": [0]}
     short["evidence"]["within"]["set"] = []
     old["evidence"]["levels"] = {**levels_of_before(good["evidence"]), "node": [77]}
     cases = {
@@ -279,6 +282,8 @@ def test_what_is_no_profile_is_refused_in_one_sentence(
         json.dumps(damaged_tables): "its evidence is incomplete",
         json.dumps(outside): "names nodes that do not exist",
         json.dumps(unknown): "names sets that do not exist",
+        json.dumps(none): "names sets that do not exist",
+        json.dumps(far_set): "names sets that do not exist",
         json.dumps(short): "names sets that do not exist",
         json.dumps(old): "names nodes that do not exist",
         "[" * 100_000: "not all of it",

@@ -89,15 +89,15 @@ LOOP_SET = np.dtype([("set", "<u4"), ("node", "<u4")])
 COMPACT = {"carried": CARRIED, "within": WITHIN, "loop_sets": LOOP_SET}
 """The tables of the levels; `loop_sets`: a row for each node of each set."""
 COMPACT_REFERENCES = {
-    ("carried", "dependence"): "dependences",
-    ("carried", "node"): "nodes",
-    ("within", "set"): "sets",
-    ("loop_sets", "set"): "sets",
-    ("loop_sets", "node"): "nodes",
+    ("carried", "dependence"): "dependences!",
+    ("carried", "node"): "nodes!",
+    ("within", "set"): "sets!",
+    ("loop_sets", "set"): "sets!",
+    ("loop_sets", "node"): "nodes!",
 }
 ROWS = {"levels": LEVEL}
 """Their table in profiles of before: a row for each level of each dependence."""
-ROWS_REFERENCES = {("levels", "dependence"): "dependences", ("levels", "node"): "nodes"}
+ROWS_REFERENCES = {("levels", "dependence"): "dependences!", ("levels", "node"): "nodes!"}
 
 
 def as_merge_state(profile: DependenceProfile) -> dict[str, Any]:
