@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from tracekit.containers.grouping import Indices, sorting_order
 from tracekit.containers.hash_table import hash_table
 from tracekit.containers.kernels.hash_table import HashTable
-from tracekit.dependence.loop_sets import EMPTY, LOW, UPPER, LoopSets, append_nodes, numbered, with_next
+from tracekit.dependence.kernels.loop_sets import EMPTY
+from tracekit.dependence.loop_sets import LOW, UPPER, LoopSets, append_nodes, numbered, with_next
 from tracekit.dependence.profile import CARRIED, DependenceLevels
 from tracekit.jit.kernel import inlined, kernel
 
@@ -126,7 +127,9 @@ def _collect(steps: Any, loops: Any, node_of: Any, seen: Any, by: Any, count: An
 
 @inlined
 def _sort_few(numbers: Any, count: Any) -> None:
-    """Sort the first `count`, which are few."""
+    """Sort the first `count`, which are few, and nearly in reverse: what lies deeper in the tree comes first."""
+    for place in range(count // 2):
+        numbers[place], numbers[count - 1 - place] = numbers[count - 1 - place], numbers[place]
     for place in range(1, count):
         number, before = numbers[place], place - 1
         while before >= 0 and numbers[before] > number:

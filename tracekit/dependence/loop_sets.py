@@ -2,7 +2,7 @@
 
 Of a dependence deep in a call tree both ends lie in one iteration of dozens of loops, but of millions of dependences in
 few thousand different sets of them. While a set is made it is a row of a table of `ways`: the row of the set without
-its greatest node, and that node, are its key.
+its greatest node, and that node, are its key. The row, and the number, of the empty set is EMPTY.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from tracekit.containers.grouping import Indices, grouped
 from tracekit.containers.hash_table import hash_table, used_rows
 from tracekit.containers.kernels.hash_table import HashTable, row_of
+from tracekit.dependence.kernels.loop_sets import EMPTY
 from tracekit.jit.kernel import inlined, kernel
 
-EMPTY = 0
-"""The row of the set of no loops, and its number."""
 UPPER = np.uint64(32)
 LOW = np.uint64(0xFFFF_FFFF)
 
@@ -35,14 +34,14 @@ class LoopSets(NamedTuple):
         return np.diff(self.first)
 
     def of(self, numbers: Indices) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        """The nodes of some sets one behind the other, and for each node which of `numbers` it is of."""
+        """The nodes of some sets, one set behind the other: the place in `numbers` of each one's set, and the nodes."""
         count = int(self.sizes[numbers].sum())
         owners, nodes = np.empty(count, np.uint32), np.empty(count, np.uint32)
         _expand(self, numbers, owners, nodes)
         return owners, nodes
 
     def renamed(self, node_of: Indices) -> tuple[Indices, LoopSets]:
-        """The sets with new numbers of nodes, -1: left out; and which of these each of the old ones is."""
+        """Which set each becomes with new numbers of nodes, -1: left out; and these sets."""
         owners, nodes = self.of(np.arange(len(self.first) - 1))
         new = node_of[nodes]
         (owners, nodes), _ = grouped(owners[new >= 0], new[new >= 0])
@@ -53,7 +52,7 @@ class LoopSets(NamedTuple):
 
 @kernel
 def _expand(sets: LoopSets, numbers: Indices, owners: NDArray[np.uint32], nodes: NDArray[np.uint32]) -> None:
-    """Fill `owners` and `nodes`; numpy takes four times as long."""
+    """Fill `owners` and `nodes`, without numpy's arrays of as many places."""
     at = 0
     for owner in range(numbers.size):
         for place in range(sets.first[numbers[owner]], sets.first[numbers[owner] + 1]):
@@ -75,7 +74,7 @@ def append_nodes(ways: HashTable, rows: Indices, owners: Indices, nodes: Indices
 
 
 def numbered(ways: HashTable, rows: Indices) -> tuple[Indices, LoopSets]:
-    """The sets of some rows in `ways`, numbered in the order of the first of each; and for each row the number."""
+    """The number of the set of each of some rows in `ways`, in the order of the first of each; and these sets."""
     different, first, number = np.unique(np.append(EMPTY, rows), return_index=True, return_inverse=True)
     order = np.argsort(first)
     new = np.empty_like(order)

@@ -87,6 +87,7 @@ def _dependences(findings: Findings, ends: tuple[Rows, Ints]) -> tuple[Rows, Int
     source, destination = (
         (key >> np.uint64(shift) & np.uint64((1 << END_BITS) - 1)).astype(np.int64) for shift in (END_BITS, 0)
     )
+    # Depths of a recursion have one node: see _ordered.
     contexts = [context[source], context[destination]] if shown.shape[1] < len(rank) else []
     order = sorting_order(kind, rank[source], rank[destination], *contexts)
     rows = np.zeros(len(order), DEPENDENCE)
@@ -97,7 +98,7 @@ def _dependences(findings: Findings, ends: tuple[Rows, Ints]) -> tuple[Rows, Int
 
 @kernel
 def _fill_dependences(old: Rows, order: Ints, instruction: Rows, node: Ints, rows: Rows) -> None:
-    """Fill all of `rows` but their objects; numpy takes six times as long, a field after the other."""
+    """Fill all of `rows` but their objects."""
     for place in range(order.size):
         found, row = old[np.uint64(order[place] + 1)], rows[np.uint64(place)]
         source = (found.key >> np.uint64(END_BITS)) & np.uint64((1 << END_BITS) - 1)
