@@ -34,7 +34,8 @@ _SOURCE_LLVM_OPTIONS = ("-disable-loop-idiom-all", "-unswitch-threshold=0", "-en
 # time, for nothing.
 _WITHOUT_VARIABLES = ("-experimental-debug-variable-locations=false",)
 
-CXX_WRAPPED = ("__cxa_guard_acquire", "__cxa_guard_release", "_ZSt11_Hash_bytesPKvmm", *NODES, *STREAMS)
+_GUARDS = ("__cxa_guard_acquire", "__cxa_guard_release", "__cxa_guard_abort")
+CXX_WRAPPED = (*_GUARDS, "_ZSt11_Hash_bytesPKvmm", *NODES, *STREAMS)
 """Functions of the C++ library that static programs wrap."""
 _WITHOUT_LIBRARY = frozenset({"-nostdlib", "-nodefaultlibs", "-nostdlib++", "-stdlib=libc++"})
 """With one of these, clang does not link libstdc++."""

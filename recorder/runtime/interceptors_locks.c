@@ -2,6 +2,7 @@
 #include "preload_record.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <threads.h>
 
 /* libgcc takes locks when a static program begins and ends, which a dynamic one does not show. */
@@ -52,6 +53,30 @@ WRAP_UNLOCK(pthread_rwlock_unlock, pthread_rwlock_t)
 WRAP_LOCK(pthread_spin_lock, (pthread_spinlock_t * lock), lock)
 WRAP_LOCK(pthread_spin_trylock, (pthread_spinlock_t * lock), lock)
 WRAP_UNLOCK(pthread_spin_unlock, pthread_spinlock_t)
+
+/* A stream of the C library is a lock as well, which its owner may take again. What other calls do under it is not
+ * noted: they order nothing that a program could rely on. */
+TK_EXPORT void flockfile(FILE *stream)
+{
+    TK_REAL(flockfile)(stream);
+    if (IS_NOTED())
+        TK_RECORD2(lock, tk_ticket(), (uintptr_t)stream);
+}
+
+TK_EXPORT int ftrylockfile(FILE *stream)
+{
+    int result = TK_REAL(ftrylockfile)(stream);
+    if (result == 0 && IS_NOTED())
+        TK_RECORD2(lock, tk_ticket(), (uintptr_t)stream);
+    return result;
+}
+
+TK_EXPORT void funlockfile(FILE *stream)
+{
+    if (IS_NOTED())
+        TK_RECORD2(unlock, tk_ticket(), (uintptr_t)stream);
+    TK_REAL(funlockfile)(stream);
+}
 
 /* Waiting for a condition releases the mutex and takes it again, also where the waiting thread is cancelled. The
  * condition is not used any more by who was woken: it may be destroyed. */

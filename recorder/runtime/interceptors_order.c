@@ -121,6 +121,7 @@ TK_EXPORT void call_once(once_flag *control, void (*routine)(void))
  * these only if it says nothing: so it is released like an atomic variable, too. */
 int __cxa_guard_acquire(uint64_t *guard);
 void __cxa_guard_release(uint64_t *guard);
+void __cxa_guard_abort(uint64_t *guard);
 
 TK_EXPORT int __cxa_guard_acquire(uint64_t *guard)
 {
@@ -135,6 +136,13 @@ TK_EXPORT void __cxa_guard_release(uint64_t *guard)
     tk_atomic_begin(guard);
     TK_REAL(__cxa_guard_release)(guard);
     tk_atomic_end(guard, TK_ATOMIC_SIZE | TK_ATOMIC_STORE | TK_ATOMIC_RELEASE);
+}
+
+/* What initialises it threw an exception; the next one that comes tries again. */
+TK_EXPORT void __cxa_guard_abort(uint64_t *guard)
+{
+    released(guard, TK_SYNC_ONCE);
+    TK_REAL(__cxa_guard_abort)(guard);
 }
 
 /* -- atomic operations ------------------------------------------------------------------------ */
