@@ -37,6 +37,7 @@
 
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/BasicAliasAnalysis.h"
+#include "llvm/Analysis/GlobalsModRef.h"
 #include "llvm/Analysis/PostDominators.h"
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/TypeBasedAliasAnalysis.h"
@@ -316,7 +317,10 @@ PreservedAnalyses TracekitPass::run(Module &M, ModuleAnalysisManager &MAM) {
   I.finish();
   dropPureMarks(M);
   dropBrokenAttributes(M);
-  return PreservedAnalyses::none();
+  // What is known of functions from before they wrote records would outlive `none`.
+  PreservedAnalyses Kept = PreservedAnalyses::none();
+  Kept.abandon<GlobalsAA>();
+  return Kept;
 }
 
 void addPass(ModulePassManager &MPM, OptimizationLevel Level, Options O, std::shared_ptr<const SourceLoops> InSource) {
@@ -330,6 +334,8 @@ void addPass(ModulePassManager &MPM, OptimizationLevel Level, Options O, std::sh
     MPM.addPass(CoroConditionalWrapper(std::move(Coroutines)));
   }
   MPM.addPass(TracekitPass(O, std::move(InSource)));
+  if (Level != OptimizationLevel::O0)
+    MPM.addPass(RequireAnalysisPass<GlobalsAA, Module>());
 }
 
 void registerCallbacks(PassBuilder &PB) {

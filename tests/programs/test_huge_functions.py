@@ -61,3 +61,39 @@ def test_addresses_are_no_values_that_move_in_front_of_the_loop(tmp_path: Path) 
     run([*TRACEKIT, "cc", "-O1", "-S", "-emit-llvm", tmp_path / "app.c", "-o", tmp_path / "app.ll"])
     text = (tmp_path / "app.ll").read_text()
     assert text.count('call ptr asm sideeffect "", "=r,0') > 100 and "@llvm.threadlocal.address" not in text
+
+
+COMPARED = 40
+
+
+def compares() -> str:
+    """A loop of so many calls of the C library's memcmp, whose interceptor writes records and may fill a buffer."""
+    body = "\n".join(
+        f'if (memcmp(text + {k}, "abc", length) == 0) seen += {k}; else others[{k}]++;' for k in range(BRANCHES)
+    )
+    return f"""
+        #include <stdio.h>
+        #include <string.h>
+        static char text[{BRANCHES + 3}], others[{BRANCHES}];
+        int main(int count, char **arguments)
+        {{
+            unsigned seen = 0;
+            size_t length = count + 2;
+            strcpy(text + 7, "abcabc");
+            for (int i = 0; i < {COMPARED}; i++) {{
+                {body}
+                text[i]++;
+            }}
+            printf("%u %d\\n", seen, others[20]);
+        }}
+    """
+
+
+def test_what_was_known_of_a_library_function_is_forgotten_once_it_writes_records(tmp_path: Path) -> None:
+    """That memcmp stores nothing, clang knows from before: the position behind a call would be that before it."""
+    (tmp_path / "app.c").write_text(compares())
+    recorded = record(compile_program([tmp_path / "app.c"], tmp_path / "app", ["-g", "-O1"], instrumented=True))
+    assert recorded.outcome.stdout.decode() == f"{8 * 7 + 11 * 10} {COMPARED}\n"
+    rows = tracekit.analyze(recorded.trace, "accesses", 1).result["instructions"]
+    calls = [row["loads"] for row in rows if row["instruction"]["kind"] == "library" and row["loads"] > 1]
+    assert calls == [2 * COMPARED] * BRANCHES
