@@ -13,6 +13,7 @@
 //   allocators=F;G allocators of the program's own, as in Allocators.h
 //   windows=1      activations are kept in memory, too, so that a window may open in the middle of one
 #include "Addresses.h"
+#include "AllocatorPointers.h"
 #include "Allocators.h"
 #include "Atomics.h"
 #include "Attributes.h"
@@ -163,6 +164,7 @@ public:
     if (O.Threads)
       orderAtomics(F);
     generaliseVectors(F);
+    nameAllocators(F);
     AllocaInst *Frame = prepare(F);
     DominatorTree DT(F);
     LoopInfo LI(DT);
