@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tracekit.leap.comparison import Pairs, Truth, comparison, truth_of
@@ -72,6 +73,7 @@ class Leap(Module):
         self.whole_because = "with --compare each load is compared with all stores before it" if options.compare else ""
         self.groups_by = options.by
         self.stack_objects = options.stack
+        self._instruction = lru_cache(maxsize=None)(self._shown)  # most are in thousands of pairs
 
     def state(self) -> State:
         """No stream."""
@@ -151,7 +153,7 @@ class Leap(Module):
             for access, stride in sorted(strong)
         ]
 
-    def _instruction(self, access: int) -> dict[str, Any] | None:
+    def _shown(self, access: int) -> dict[str, Any] | None:
         return self.program.instruction(access >> 1) if access >> 1 < len(self.program.ops) else None
 
     def _stream(self, row: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.naive.leap import Descriptor, conflicting
 from tracekit.leap.kernels.compressor import POINT
 from tracekit.leap.kernels.conflicts import RESIDUES, conflicts, stream_conflicts, united
+from tracekit.leap.profile import bounds_of
 
 
 def rows(descriptors: list[Descriptor]) -> Any:
@@ -86,4 +87,5 @@ def test_a_load_conflicts_once_with_a_stream(stores: list[Descriptor], load: Des
     room = [np.zeros(len(stores), np.int64) for _ in range(2)]
     progressions = np.zeros((len(stores), 3), np.int64)
     ends = [np.array(pair) for pair in ((0, len(stores)), (len(stores), len(stores) + 1))]
-    assert stream_conflicts(made, *ends, progressions, found, *room) == len(conflicting(placed, load))
+    conflicts_found = stream_conflicts(made, bounds_of(made), *ends, progressions, found, *room)
+    assert conflicts_found == len(conflicting(placed, load))

@@ -106,7 +106,8 @@ class LeapProfile:
         most = int((self.streams["points"][:, 1] - self.streams["points"][:, 0]).max(initial=0)) + 1
         room = np.zeros((most, 3), np.int64)
         low, high = np.zeros(most, np.int64), np.zeros(most, np.int64)
-        group_conflicts(self.streams, self.points, pairs, room, np.zeros(3, np.int64), low, high)
+        bounds = bounds_of(self.points)
+        group_conflicts(self.streams, self.points, bounds, pairs, room, np.zeros(3, np.int64), low, high)
         executions = self.executions()
         return {
             (key >> 32, key & 0xFFFF_FFFF): min(conflicts / executions[key & 0xFFFF_FFFF], 1.0)
@@ -138,6 +139,16 @@ class LeapProfile:
         return dict(zip(accesses.tolist(), zip(*sums)))
 
 
+def bounds_of(points: Rows) -> NDArray[np.int64]:
+    """The least and the greatest object, offset and time of each descriptor of points: shape (points, 6)."""
+    bounds = np.empty((len(points), 2 * len(DESCRIBED)), np.int64)
+    for place, name in enumerate(DESCRIBED):
+        last = points[name] + points[f"{name}_stride"] * (points["count"] - 1)
+        np.minimum(points[name], last, out=bounds[:, 2 * place])
+        np.maximum(points[name], last, out=bounds[:, 2 * place + 1])
+    return bounds
+
+
 def strongly_strided(
     accesses: Any, strides: Any, counts: Any, executions: dict[int, int]
 ) -> dict[int, tuple[int, float]]:
@@ -161,11 +172,9 @@ def _ordered(streams: Rows, points: Rows, lines: Rows) -> LeapProfile:
         made["beyond"][:, place] = streams[name]
     for rows, total in ((points, "captured"), (lines, "in_lines")):
         made[total] = np.bincount(rows["stream"], rows["count"], len(made)).astype(np.int64)
-    for place, name in enumerate(DESCRIBED):
-        last = points[name] + points[f"{name}_stride"] * (points["count"] - 1)
-        made["low"][:, place], made["high"][:, place] = np.iinfo(np.int64).max, np.iinfo(np.int64).min
-        np.minimum.at(made["low"][:, place], points["stream"], np.minimum(points[name], last))
-        np.maximum.at(made["high"][:, place], points["stream"], np.maximum(points[name], last))
+    made["low"], made["high"] = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+    np.minimum.at(made["low"], points["stream"], bounds_of(points)[:, ::2])
+    np.maximum.at(made["high"], points["stream"], bounds_of(points)[:, 1::2])
     order = np.lexsort([made["access"], made["access"] & 1 == 0, made["group"]])
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))

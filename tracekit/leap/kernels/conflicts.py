@@ -110,16 +110,21 @@ def _parallel(store: Any, load: Any, found: Any) -> None:
     ds, dl, apart = store.object_stride, load.object_stride, load.object - store.object
     if ds == 0:
         ds, dl, apart = store.offset_stride, load.offset_stride, load.offset - store.offset
-    if abs(ds) >= LARGE or abs(dl) >= LARGE:
+    # ds * k - dl * m = apart; all solutions are k0 + q * t, m0 + p * t
+    if ds == dl:  # most: both walk through the same array
+        if apart % ds != 0:
+            return
+        p, q, k0, m0 = np.int64(1), np.int64(1), np.int64(0), -(apart // ds)
+    elif abs(ds) >= LARGE or abs(dl) >= LARGE:
         _few(store, load, found)
         return
-    divisor = np.int64(common_divisor(ds, dl))
-    if apart % divisor != 0:
-        return
-    # ds * k - dl * m = apart; all solutions are k0 + q * t, m0 + p * t
-    p, q = ds // divisor, dl // divisor
-    k0 = (apart // divisor % abs(q)) * _inverse(p % abs(q), abs(q)) % abs(q)
-    m0 = (p * k0 - apart // divisor) // q
+    else:
+        divisor = np.int64(common_divisor(ds, dl))
+        if apart % divisor != 0:
+            return
+        p, q = ds // divisor, dl // divisor
+        k0 = (apart // divisor % abs(q)) * _inverse(p % abs(q), abs(q)) % abs(q)
+        m0 = (p * k0 - apart // divisor) // q
     low, high = _range(k0, q, store.count)
     others = _range(m0, p, load.count)
     low, high = max(low, others[0]), min(high, others[1])
@@ -140,6 +145,8 @@ def _parallel(store: Any, load: Any, found: Any) -> None:
 @inlined
 def _range(start: Any, step: Any, count: Any) -> Any:
     """The first and the last t for which 0 <= start + step * t < count."""
+    if step == 1:
+        return -start, count - 1 - start
     if step < 0:
         start, step = count - 1 - start, -step
     return -(start // step), (count - 1 - start) // step
@@ -252,20 +259,25 @@ def _covered(low: Any, high: Any, used: Any) -> Any:
 
 
 @kernel
-def stream_conflicts(points: Any, stores: Any, loads: Any, progressions: Any, found: Any, low: Any, high: Any) -> int:
+def stream_conflicts(
+    points: Any, bounds: Any, stores: Any, loads: Any, progressions: Any, found: Any, low: Any, high: Any
+) -> int:
     """Loads points[loads[0] .. loads[1] - 1] that conflict with a store of points[stores[0] .. stores[1] - 1].
 
-    points: the descriptors of all streams, those of each in the order of time. progressions (n, 3), found (3), low
-    (n), high (n) i8: room, with n at least the descriptors that a stream has at most.
+    points: the descriptors of all streams, those of each in the order of time; bounds (points, 6) i8: the least and the
+    greatest object, offset and time of each. progressions (n, 3), found (3), low (n), high (n) i8: room, with n at
+    least the descriptors that a stream has at most.
     """
     total = np.int64(0)
     for load in range(loads[0], loads[1]):
         count = np.int64(0)
-        until = points[load].time + points[load].time_stride * (points[load].count - 1)
+        first_object, last_object, first_offset, last_offset, _, until = bounds[load]
         for store in range(stores[0], stores[1]):
-            if points[store].time >= until:  # so are those behind it: descriptors stand in the order of time
+            if bounds[store, 4] >= until:  # so are those behind it: descriptors stand in the order of time
                 break
-            if _apart(points[store], points[load]):
+            if bounds[store, 1] < first_object or bounds[store, 0] > last_object:
+                continue
+            if bounds[store, 3] < first_offset or bounds[store, 2] > last_offset:
                 continue
             if conflicts(points[store], points[load], found) > 0:
                 progressions[count, 0] = found[0]
@@ -278,11 +290,13 @@ def stream_conflicts(points: Any, stores: Any, loads: Any, progressions: Any, fo
 
 
 @kernel
-def group_conflicts(streams: Any, points: Any, pairs: Any, room: Any, found: Any, low: Any, high: Any) -> None:
+def group_conflicts(
+    streams: Any, points: Any, bounds: Any, pairs: Any, room: Any, found: Any, low: Any, high: Any
+) -> None:
     """Add to `pairs` (key: store << 32 | load, as accesses) the conflicts in each group, as loads of the whole run.
 
-    streams (SUMMARY): ascending by group, in it stores before loads. Conflicts of the loads that descriptors have stand
-    for those of all loads of the stream.
+    streams (SUMMARY): ascending by group, in it stores before loads; the others: see `stream_conflicts`. Conflicts of
+    the loads that descriptors have stand for those of all loads of the stream.
     """
     first = 0
     while first < streams.size:
@@ -298,24 +312,13 @@ def group_conflicts(streams: Any, points: Any, pairs: Any, room: Any, found: Any
                 if _may_meet(streams[store], streams[load]):
                     captured = streams[load].captured
                     count = stream_conflicts(
-                        points, streams[store].points, streams[load].points, room, found, low, high
+                        points, bounds, streams[store].points, streams[load].points, room, found, low, high
                     )
                     if count > 0:
                         key = (np.uint64(streams[store].access) << np.uint64(32)) | np.uint64(streams[load].access)
                         row = row_of(pairs, key)
                         pairs.rows[row].conflicts += count / captured * streams[load].accesses
         first = behind
-
-
-@inlined
-def _apart(store: Any, load: Any) -> Any:
-    """Whether all objects or all offsets of one are below those of the other."""
-    steps, others = store.count - 1, load.count - 1
-    last, other = store.object + store.object_stride * steps, load.object + load.object_stride * others
-    if max(store.object, last) < min(load.object, other) or max(load.object, other) < min(store.object, last):
-        return True
-    last, other = store.offset + store.offset_stride * steps, load.offset + load.offset_stride * others
-    return max(store.offset, last) < min(load.offset, other) or max(load.offset, other) < min(store.offset, last)
 
 
 @inlined
