@@ -32,7 +32,7 @@ from tracekit.layout.kernels.votes import OBJECTS, VOTE, Votes, sized, voted
 from tracekit.layout.loads import joined_loads, load_merge_state, most_common_strides, prefetched
 from tracekit.layout.measurements import joined, measured
 from tracekit.layout.objects import clusters, followers, joined_followers, pools
-from tracekit.layout.structures import Structures
+from tracekit.layout.structures import structures_of
 from tracekit.module import CannotMergeError, Count, Display, Module, groups_option, hash_table, option, used_rows
 
 
@@ -60,7 +60,7 @@ class Voting(Module):
 
     def state(self) -> Votes:
         """No access."""
-        known = Structures(self.program)
+        known = structures_of(self.program)
         return Votes(
             hash_table(VOTE, 1 << 24), hash_table(OBJECTS, 1 << 24), known.of_op, known.offset_of_op, known.sizes
         )
@@ -92,7 +92,7 @@ class Voting(Module):
 
     def result(self, state: Votes) -> dict[str, Any]:
         """What groups consist of."""
-        return {"elements": chosen(state, self.groups, Structures(self.program))}
+        return {"elements": chosen(state, self.groups, structures_of(self.program))}
 
 
 class Settled(LayoutOptions):
@@ -113,7 +113,7 @@ class Layout(Module):
         super().__init__(program, options)
         self.groups_by = options.by
         self.stack_objects = options.stack
-        self.known = Structures(program)
+        self.known = structures_of(program)
 
     @classmethod
     def settled(cls, options: Any, loop: tuple[str, int] | None, count: Count) -> Any:

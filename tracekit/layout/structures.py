@@ -41,6 +41,14 @@ class Structure:
     fields: tuple[Field, ...]
 
 
+def structures_of(program: Program) -> Structures:
+    """The program's structures, made once."""
+    known: Structures | None = program.__dict__.get("_structures")
+    if known is None:
+        known = program.__dict__["_structures"] = Structures(program)
+    return known
+
+
 class Structures:
     """Structures have numbers, from 1; those that several units describe alike have one. 0 is none."""
 
@@ -67,16 +75,21 @@ class Structures:
         self.of_variable: dict[int, int] = {}
         """STACK_ALLOC -> the structure that the variable is, or has as elements."""
         self.of_global: dict[int, int] = {}
-        for kind, of, row, offset in program.typed.tolist():
-            number = int(self.of_row[row])
-            if number == 0:
-                continue
-            if kind == TypedKind.GLOBAL:
-                self.of_global[of] = number
-            elif program.ops["kind"][of] == OpKind.STACK_ALLOC:
-                self.of_variable[of] = number
-            elif offset < self.sizes[number]:
-                self.of_op[of], self.offset_of_op[of] = number, offset
+        self._place(program)
+
+    def _place(self, program: Program) -> None:
+        """Fill in what instructions and variables are of."""
+        typed = program.typed
+        typed = typed[self.of_row[typed["type"]] != 0]
+        numbers = self.of_row[typed["type"]]
+        of_global = typed["of_kind"] == TypedKind.GLOBAL
+        self.of_global.update(zip(typed["of"][of_global].tolist(), numbers[of_global].tolist()))
+        typed, numbers = typed[~of_global], numbers[~of_global]
+        of_variable = program.ops["kind"][typed["of"]] == OpKind.STACK_ALLOC
+        self.of_variable.update(zip(typed["of"][of_variable].tolist(), numbers[of_variable].tolist()))
+        accesses = ~of_variable & (typed["offset"] < self.sizes[numbers])
+        self.of_op[typed["of"][accesses]] = numbers[accesses]
+        self.offset_of_op[typed["of"][accesses]] = typed["offset"][accesses]
 
     def may_overlap(self, one: int, other: int) -> bool:
         """Whether both may be of the same bytes: one is a part of the other, or they begin with the same field."""
