@@ -68,6 +68,7 @@ class OpUse(IntFlag):
     DECIDES = 1  # of a LOAD: each time, a branch, an address or what is printed follows from all bits of its value
     EMPTY = 2  # of a STACK_ALLOC: the object begins without a value; an argument passed by value has one
     OF_LANE = 4  # of an access in a SIMD loop: each lane has a copy of the memory, such as a private variable
+    BY_REFERENCE = 8  # of a LOAD or STORE: `name` is the reference or dummy argument by which the source gets there
 
 
 class Base(IntEnum):
@@ -232,6 +233,7 @@ class VariableFlag(IntFlag):
     OTHER_SIGN = 32768  # an integer that the loop compares as one of the other signedness
     SHARED = 65536  # a static member of a class, which OpenMP has threads share, whatever a clause says
     NO_COPY = 131072  # no clause makes copies of its class, or these would run code of the program (constructors)
+    REFERENCE = 262144  # of C++, or a dummy argument: by its name the loop's text accumulates in a number
 
 
 class EdgeKind(IntEnum):

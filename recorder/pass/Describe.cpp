@@ -105,6 +105,12 @@ static tk_row_ops opRow(const Operation &Op, const SourceLoops *InSource, Unit &
     if (!Name.empty() && InSource && Op.Origin &&
         InSource->Accesses.mayBeByPointer(Op.Origin->getDebugLoc().get(), Name))
       R.flags |= TK_OPFLAG_BY_POINTER;
+    if (Name.empty() && InSource && Op.Origin && (Op.Kind == TK_OP_LOAD || Op.Kind == TK_OP_STORE))
+      if (StringRef By = InSource->Accesses.reference(Op.Origin->getDebugLoc().get(), *Op.Address); !By.empty()) {
+        R.name = U.string(By);
+        R.flags |= TK_OPFLAG_BY_POINTER;
+        R.use |= TK_OPUSE_BY_REFERENCE;
+      }
   }
   return R;
 }

@@ -3,6 +3,7 @@
 
 #include "Compat.h"
 #include "Names.h"
+#include "References.h"
 #include "SourceTypes.h"
 
 #include "llvm/ADT/PostOrderIterator.h"
@@ -258,6 +259,8 @@ private:
     auto [Entry, IsNew] = Known.try_emplace(Key, All.size());
     if (IsNew) {
       New.Name = nameOfLoaded(Pointer, DL).Name;
+      if (const DILocalVariable *V = New.Name.empty() ? referenceAt(Pointer) : nullptr)
+        New.Name = V->getName().str();
       New.At.Size = Size;
       All.push_back(std::move(New));
     }

@@ -3,9 +3,7 @@
 
 #include "SourceTypes.h"
 
-#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/BinaryFormat/Dwarf.h"
-#include "llvm/IR/Instructions.h"
 
 using namespace llvm;
 
@@ -22,7 +20,7 @@ static bool isOrdered(const Value &V, bool Signed) {
   });
 }
 
-bool isComparedWithOtherSign(const Loop &L, const Value &Variable, const DIType *T) {
+bool isComparedWithOtherSign(const Loop &L, const DIType *T, function_ref<bool(const LoadInst &)> Reads) {
   auto *Number = dyn_cast_or_null<DIBasicType>(elementType(T));
   if (!Number)
     return false;
@@ -33,7 +31,7 @@ bool isComparedWithOtherSign(const Loop &L, const Value &Variable, const DIType 
   return any_of(L.blocks(), [&](const BasicBlock *BB) {
     return any_of(*BB, [&](const Instruction &I) {
       auto *Load = dyn_cast<LoadInst>(&I);
-      return Load && getUnderlyingObject(Load->getPointerOperand()) == &Variable && isOrdered(*Load, !Signed);
+      return Load && Reads(*Load) && isOrdered(*Load, !Signed);
     });
   });
 }

@@ -2,6 +2,7 @@
 #include "SourceAccesses.h"
 
 #include "Names.h"
+#include "References.h"
 
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -34,6 +35,7 @@ void SourceAccesses::look(const Instruction &I) {
   if (!At)
     return;
   SmallVector<const Value *, 4> Addresses = addressesIn(I);
+  lookForReferences(*At, Addresses);
   bool Points = false;
   for (const Value *Address : Addresses) {
     const Value *Object = getUnderlyingObject(Address, /*MaxLookup=*/0);
@@ -54,6 +56,18 @@ void SourceAccesses::look(const Instruction &I) {
   Here.IsMixed = !New || !isa<CallBase>(I);
   for (const Value *Address : Addresses)
     Here.Named.insert(namedMemory(Address));
+}
+
+void SourceAccesses::lookForReferences(const DILocation &At, ArrayRef<const Value *> Addresses) {
+  for (const Value *Address : Addresses) {
+    if (referenceIn(Address))
+      continue;
+    const DILocalVariable *V = referenceAt(Address);
+    StringRef Name = V ? V->getName() : "";
+    StringRef &Known = References.try_emplace(placeKey(At), Name).first->second;
+    if (Known != Name)
+      Known = "";
+  }
 }
 
 /// Whether an address is used for nothing but to access what lies there: no pointer may hold it.
@@ -102,6 +116,15 @@ void SourceAccesses::look(const GlobalVariable &G) {
 
 bool SourceAccesses::isRenamed(const DILocation *At, StringRef Name) const {
   return At && Renamed.contains(keyOf(*At, Name));
+}
+
+StringRef SourceAccesses::reference(const DILocation *At, const Value &Address) const {
+  if (!At || !At->getLine() || !At->getColumn())
+    return "";
+  if (const DILocalVariable *V = referenceAt(&Address))
+    return V->getName();
+  auto Known = References.find(placeKey(*At));
+  return Known == References.end() ? "" : Known->second;
 }
 
 bool SourceAccesses::mayBeByPointer(const DILocation *At, StringRef Name) const {

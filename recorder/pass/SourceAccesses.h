@@ -26,6 +26,10 @@ public:
   /// null.
   bool isRenamed(const llvm::DILocation *At, llvm::StringRef Name) const;
 
+  /// The reference or dummy argument by whose name, and no other, the source gets to what is accessed at `At`, which
+  /// may be null, by `Address`; "" if there is none, or that is not known.
+  llvm::StringRef reference(const llvm::DILocation *At, const llvm::Value &Address) const;
+
 private:
   /// The accesses at one place of which some go through pointers.
   struct Place {
@@ -34,6 +38,7 @@ private:
   };
 
   void look(const llvm::Instruction &I);
+  void lookForReferences(const llvm::DILocation &At, llvm::ArrayRef<const llvm::Value *> Addresses);
   void enter(const llvm::Value &Variable, bool IsByName);
 
   SourceText Text;
@@ -41,6 +46,7 @@ private:
   llvm::StringMap<bool> ByNameOnly; // of variables: no variable of that name has its address anywhere but in accesses
   llvm::StringSet<> Renamed;        // places with names
   llvm::StringSet<> Addressed;      // names of variables that pointers may lead to
+  llvm::StringMap<llvm::StringRef> References; // places at which all that is accessed is behind one; "" of the others
 };
 
 } // namespace tracekit

@@ -6,6 +6,7 @@
 #include "Escapes.h"
 #include "Names.h"
 #include "Pointees.h"
+#include "References.h"
 #include "Signs.h"
 #include "SourceTypes.h"
 #include "Temporaries.h"
@@ -15,6 +16,7 @@
 
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IntrinsicInst.h"
 
@@ -122,6 +124,7 @@ public:
     for (const Pointee &P : Pointees)
       if (isFixed(P))
         addPointee(P, Result);
+    addReferences(Result);
     return Result;
   }
 
@@ -158,7 +161,9 @@ private:
     Set(TK_VARIABLE_NO_REDUCTION, Declared && !isReducible(Declared->getType()));
     Set(TK_VARIABLE_NO_COPY, Declared && !isPlainCopy(Declared->getType()));
     Set(TK_VARIABLE_WHOLE, Declared && isWhole(Declared->getType()));
-    Set(TK_VARIABLE_OTHER_SIGN, Declared && isComparedWithOtherSign(L, *Variable, Declared->getType()));
+    Set(TK_VARIABLE_OTHER_SIGN, Declared && isComparedWithOtherSign(L, Declared->getType(), [&](const LoadInst &Load) {
+                                  return getUnderlyingObject(Load.getPointerOperand()) == Variable;
+                                }));
     if (Variable == Head.Counter) {
       Set(TK_VARIABLE_SOMETIMES, !Head.RunsAlways);
       if (Head.IsReached)
@@ -217,6 +222,26 @@ private:
         New.Stores.push_back(Store.Store);
     if (!New.Stores.empty())
       Result.Variables.push_back(std::move(New));
+  }
+
+  /// Adds the references and dummy arguments from outside by whose names the loop's text accumulates in numbers.
+  void addReferences(SourceLoop &Result) const {
+    SmallSetVector<const DILocalVariable *, 4> Stored;
+    for (BasicBlock *BB : Text.Blocks)
+      for (Instruction &I : *BB)
+        if (auto *Store = dyn_cast<StoreInst>(&I))
+          if (const DILocalVariable *V = referenceAt(Store->getPointerOperand()); V && !isDeclaredInside(V))
+            Stored.insert(V);
+    for (const DILocalVariable *V : Stored) {
+      std::optional<SourceUpdate> Update = Updates.of(*V, L);
+      if (!Update)
+        continue;
+      bool IsOtherSign = isComparedWithOtherSign(
+          L, V->getType(), [&](const LoadInst &Load) { return referenceAt(Load.getPointerOperand()) == V; });
+      uint32_t Flags = TK_VARIABLE_REFERENCE | TK_VARIABLE_READ_FIRST | TK_VARIABLE_USED_AFTER |
+                       (isWhole(V->getType()) ? TK_VARIABLE_WHOLE : 0) | (IsOtherSign ? TK_VARIABLE_OTHER_SIGN : 0);
+      Result.Variables.push_back({V->getName().str(), V, Flags, {}, std::move(Update)});
+    }
   }
 
   /// Whether code behind the loop may read what the loop leaves in a variable.

@@ -1,6 +1,7 @@
 // SourceUpdates.cpp: see SourceUpdates.h.
 #include "SourceUpdates.h"
 
+#include "References.h"
 #include "format.h"
 
 #include "llvm/Analysis/AssumptionCache.h"
@@ -125,6 +126,27 @@ std::optional<SourceUpdate> SourceUpdates::of(Value *Variable, const Loop &L) {
   if (!Step.empty())
     return SourceUpdate{TK_PHI_INDUCTION, Step};
   return std::nullopt;
+}
+
+std::optional<SourceUpdate> SourceUpdates::of(const DILocalVariable &Reference, const Loop &L) {
+  SmallVector<LoadInst *, 4> Loads;
+  SmallVector<StoreInst *, 4> Stores;
+  SmallPtrSet<Type *, 2> Types;
+  for (BasicBlock *BB : L.blocks())
+    for (Instruction &I : *BB) {
+      Value *Address = getLoadStorePointerOperand(&I);
+      if (!Address || referenceAt(Address) != &Reference)
+        continue;
+      auto *Load = dyn_cast<LoadInst>(&I);
+      auto *Store = dyn_cast<StoreInst>(&I);
+      if (isOptional(*Address) || !(Load ? Load->isSimple() : Store && Store->isSimple()))
+        return std::nullopt;
+      Types.insert(getLoadStoreType(&I));
+      Load ? Loads.push_back(Load) : Stores.push_back(Store);
+    }
+  if (Loads.empty() || Stores.empty() || Types.size() > 1)
+    return std::nullopt;
+  return commonReduction(Loads, Stores, shape());
 }
 
 } // namespace tracekit

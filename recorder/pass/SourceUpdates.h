@@ -32,6 +32,10 @@ public:
   /// pointer has.
   std::optional<SourceUpdate> of(llvm::Value *Variable, const llvm::Loop &L);
 
+  /// The same of the number that a reference of C++ or a dummy argument of Fortran stands for, as far as the loop's own
+  /// text accesses it by that name; a reduction only.
+  std::optional<SourceUpdate> of(const llvm::DILocalVariable &Reference, const llvm::Loop &L);
+
 private:
   struct Analyses;
   const FunctionShape &shape();

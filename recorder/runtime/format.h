@@ -338,6 +338,7 @@ enum {
     TK_OPUSE_DECIDES = 1,
     TK_OPUSE_EMPTY = 2,
     TK_OPUSE_OF_LANE = 4,
+    TK_OPUSE_BY_REFERENCE = 8,
 };
 
 /* Flags of a path. */
@@ -421,6 +422,7 @@ enum {
     TK_VARIABLE_OTHER_SIGN = 32768,
     TK_VARIABLE_SHARED = 65536,
     TK_VARIABLE_NO_COPY = 131072,
+    TK_VARIABLE_REFERENCE = 262144,
 };
 
 /* What the optimiser has made of a loop of the source. */

@@ -26,8 +26,9 @@ LEVELS = ("-O0", "-O2")
 CHECKED = (
     *(
         f"advise/{name}.cpp"
-        for name in ("bound_references", "by_other_name", "classes", "counters", "iterators", "strings", "temporaries")
+        for name in ("bound_references", "by_other_name", "classes", "counters", "iterators", "references", "strings")
     ),
+    "advise/temporaries.cpp",
     *(f"advise/{name}.c" for name in ("by_pointer", "calls", "contexts", "copies", "effects", "exits", "extremes")),
     *(f"advise/{name}.c" for name in ("declared_inside", "globals_by_pointer")),
     *(f"advise/{name}.c" for name in ("extremes_of_types", "false_dependences", "lent", "lists", "memory_reductions")),
@@ -39,7 +40,8 @@ CHECKED = (
 )
 """Those of fixtures/ with most loops; the others have next to no directives."""
 TRIED = (
-    *(f"advise/{name}.cpp" for name in ("by_other_name", "classes", "counters", "iterators", "strings", "temporaries")),
+    *(f"advise/{name}.cpp" for name in ("by_other_name", "classes", "counters", "iterators", "references", "strings")),
+    "advise/temporaries.cpp",
     *(f"advise/{name}.c" for name in ("by_pointer", "copies", "globals_by_pointer", "lent", "private", "reductions")),
     "advise/unused.c",
     *("known_bounds.c", "known_bounds.cpp"),

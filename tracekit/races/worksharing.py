@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracekit.formats.image import Base, CallFlag, GlobalFlag
+from tracekit.formats.image import Base, CallFlag, GlobalFlag, OpUse
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,5 +79,6 @@ def _thread_local(program: Program) -> NDArray[np.bool_]:
     found = np.zeros(len(program.ops), np.bool_)
     found[of_global] = is_local[program.ops["base"][of_global]]
     names = np.unique([program.globals[column][is_local] for column in ("name", "source_name")])
-    found |= (program.ops["name"] != 0) & np.isin(program.ops["name"], names)
+    is_own = (program.ops["name"] != 0) & (program.ops["use"] & OpUse.BY_REFERENCE == 0)
+    found |= is_own & np.isin(program.ops["name"], names)
     return found

@@ -59,6 +59,10 @@ class ObjectClauses:
 
     def add(self, loop: int, node: int, step: Transformation, clauses: Clauses) -> None:
         """A reduction of, or private copies of, an object of memory."""
+        if references := self._references(loop, node, step):
+            for name in references:
+                clauses.reduce(self.program.text(step.operator), name)
+            return
         kind = ObjectKind(int(self.profile.objects["kind"][step.object])) if step.object != NONE else ObjectKind.UNKNOWN
         shown = self.names.object(step.object)
         is_heap = kind == ObjectKind.HEAP or (kind == ObjectKind.GLOBAL and _is_a_block(shown["name"]))
@@ -103,6 +107,25 @@ class ObjectClauses:
             clauses.reduce(self.program.text(step.operator), name)
             return
         clauses.add(self._copy_clause(loop, node, step, name, users, is_lent), name)
+
+    def _references(self, loop: int, node: int, step: Transformation) -> list[str]:
+        """The references of C++ and dummy arguments of Fortran by whose names alone a loop accumulates in an object.
+
+        None if anything in the loop, or that it calls, uses the object in another way.
+        """
+        if step.kind != "reduction" or step.object == NONE:
+            return []
+        if not self.judge.source_variables.references(loop, step.operator):
+            return []
+        self._check_users_known(loop, node)
+        names = set()
+        for op in self.uses.users(node, step.object).tolist():  # others of another operator have a step of their own
+            operator = int(self.judge.facts.updates.operator[op]) if self.judge.facts.updates.triple[op] >= 0 else 0
+            name = self.uses.reference(op) if operator and self.uses.is_text_of(loop, op) else ""
+            if name not in self.judge.source_variables.references(loop, operator):
+                return []
+            names |= {name} if operator == step.operator else set()
+        return sorted(names)
 
     def _copy_clause(self, loop: int, node: int, step: Transformation, name: str, users: Indices, is_lent: bool) -> str:
         """The clause that gives each thread its copy of an object; raises NoDirective if what is lost is read."""

@@ -15,7 +15,7 @@ from tracekit.containers.grouping import Indices
 from tracekit.contexts.nodes import ContextKind
 from tracekit.dependence.profile import DependenceKind
 from tracekit.formats.events import NONE
-from tracekit.formats.image import OpFlag, OpKind
+from tracekit.formats.image import OpFlag, OpKind, OpUse
 from tracekit.objects.kinds import ObjectKind
 from tracekit.verdicts.verdicts import Judge
 
@@ -42,7 +42,12 @@ class ObjectUses:
 
     def name(self, op: int) -> str:
         """The variable that an access is to, as far as the pass has known it; "" otherwise."""
-        return self.program.text(int(self.program.ops["name"][op]))
+        return "" if self.reference(op) else self.program.text(int(self.program.ops["name"][op]))
+
+    def reference(self, op: int) -> str:
+        """The reference or dummy argument by whose name the source gets to what is accessed; "" if by none."""
+        row = self.program.ops[op]
+        return self.program.text(int(row["name"])) if int(row["use"]) & OpUse.BY_REFERENCE else ""
 
     def size(self, kind: ObjectKind, object_row: int) -> int:
         """Bytes of a global or stack object."""
@@ -149,7 +154,7 @@ class ObjectUses:
         ops = np.array(self.operations(loop), np.int64)
         loads = ops[np.isin(self.program.ops["kind"][ops], (OpKind.LOAD, OpKind.COPY_FROM))]
         others: Iterable[int] = np.setdiff1d(loads, users).tolist()
-        return any(self.program.text(int(self.program.ops["name"][op])) == name for op in others)
+        return any(self.name(op) == name for op in others)
 
     def may_read_parts_from_before(self, users: Indices) -> bool:
         """Does a load read more at once than some store stores: a structure, of which parts may be from before?"""

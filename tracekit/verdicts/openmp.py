@@ -84,7 +84,8 @@ class Directives:
         loop = int(self.profile.nodes["loop"][judgement.node])
         clauses = Clauses({})
         in_source = bool(int(self.program.loops["flags"][loop]) & LoopFlag.SOURCE)
-        self._check_place(loop, is_summed=any(map(self._is_of_memory, judgement.transformations)))
+        self._check_place(loop)
+        self._check_pointees(loop, judgement)
         if in_source:
             self._check_is_known(loop)
         if in_source and self._is_fortran(loop):
@@ -111,15 +112,20 @@ class Directives:
             self.variables.check_order(loop, clauses)
         return clauses
 
-    def _check_place(self, loop: int, *, is_summed: bool) -> None:
+    def _check_pointees(self, loop: int, judgement: Judgement) -> None:
+        """Memory that the optimised loop does not store may be what a reduction through a register is of."""
+        sums = [step.phi for step in judgement.transformations if step.kind == "reduction" and step.phi != NONE]
+        names = {self.program.text(int(self.program.phis["name"][phi])) for phi in sums}
+        for row in self.judge.source_variables.rows(loop):
+            self.variables.check_pointee(loop, row, names)
+
+    def _check_place(self, loop: int) -> None:
         if not str(self.names.loop(loop)["file"]).endswith(LANGUAGES) and not self._is_fortran(loop):
             raise NoDirective("it stands in no file of C, C++ or Fortran")
         if self._place(loop) in self.shared:
             raise NoDirective("one stands there already, by which OpenMP shares the iterations out to threads")
         if int(self.program.loops["flags"][loop]) & LoopFlag.SIMD:
             raise NoDirective("`omp simd` stands before it; `omp parallel for simd` there gives threads a part each")
-        for row in self.judge.source_variables.rows(loop):
-            self.variables.check_pointee(row, is_summed=is_summed)
 
     def _place(self, loop: int) -> tuple[str, int, int]:
         """Where a loop stands: of one that OpenMP shares out, at the directive."""
@@ -206,7 +212,3 @@ class Directives:
                 sorted(self.program.text(int(self.program.phis["name"][phi])) or "a value" for phi in inductions)
             )
             raise NoDirective(f"{counters} all advance with it; compute all but its counter from the counter")
-
-    def _is_of_memory(self, step: Transformation) -> bool:
-        """May a reduction through a register be of memory that the optimiser keeps there? It has no name then."""
-        return step.kind == "reduction" and step.phi != NONE and not int(self.program.phis["name"][step.phi])

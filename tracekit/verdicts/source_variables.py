@@ -76,6 +76,8 @@ class SourceVariables:
         """
         steps = list(steps)
         for row in self.rows(loop):
+            if int(self.program.variables["flags"][row]) & VariableFlag.REFERENCE:
+                continue  # of memory that the run shows
             kind = copy_kind(int(self.program.variables["flags"][row]))
             of_it = [at for at, step in enumerate(steps) if self._is_about(step, row)]
             if kind and not of_it:
@@ -101,6 +103,15 @@ class SourceVariables:
         kind, operator = self.updates.get(row, (0, 0))
         return self.program.text(operator) if kind == PhiKind.INDUCTION else ""
 
+    def references(self, loop: int, operator: int | None = None) -> list[str]:
+        """References and dummy arguments by whose names a loop accumulates, by an operator (offset of its string)."""
+        rows = [row for row in self.rows(loop) if int(self.program.variables["flags"][row]) & VariableFlag.REFERENCE]
+        return [
+            self.program.text(int(self.program.variables["name"][row]))
+            for row in rows
+            if operator is None or self.program.text(self.updates[row][1]) == self.program.text(operator)
+        ]
+
     @cached_property
     def updates(self) -> dict[int, tuple[int, int]]:
         """Row of variables -> PhiKind, and operator (offset of its string), of what the source does to it."""
@@ -125,7 +136,8 @@ class SourceVariables:
             return carried == name or (
                 not carried and int(self.program.variables["flags"][row]) & HANDED_ON == HANDED_ON
             )
-        return step.object != NONE and self.is_object(row, step.object)
+        is_reference = bool(int(self.program.variables["flags"][row]) & VariableFlag.REFERENCE)
+        return step.object != NONE and not is_reference and self.is_object(row, step.object)
 
     def is_object(self, row: int, thing: int) -> bool:
         """Is an object (row of the profile's) a variable (row of variables)?"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from typing import NoReturn
 
@@ -53,6 +53,8 @@ class VariableClauses:
         for row in self.judge.source_variables.rows(loop):
             name = self.program.text(int(self.program.variables["name"][row]))
             flags = int(self.program.variables["flags"][row])
+            if flags & VariableFlag.REFERENCE:
+                continue  # to memory, of which the run shows how iterations use it
             if flags & VariableFlag.NO_REDUCTION and any(
                 name in names for key, names in clauses.names.items() if "reduction" in key
             ):
@@ -84,8 +86,8 @@ class VariableClauses:
                     self._refuse_type(self.program.text(int(self.program.variables["name"][row])))
             if self._accumulates_in_memory(loop):
                 raise NoDirective(
-                    "it accumulates in an array's element, or in other memory, that the optimiser keeps in a register, "
-                    f"and which no clause names; {LOCAL}"
+                    "it accumulates in an array's element, or in other memory that is no variable of its own, and the "
+                    f"optimiser keeps that in a register; {LOCAL}"
                 )
             raise NoDirective("the name of a variable that it accumulates in is not known (compile with -g -O0)")
         return name
@@ -93,7 +95,8 @@ class VariableClauses:
     def _accumulates_in_memory(self, loop: int) -> bool:
         """Is what a loop hands on in a register without a name memory in the source, for no variable can be it?"""
         rows = self.judge.source_variables.rows(loop)
-        flags = [int(each) for each in self.program.variables["flags"][rows] if not each & VariableFlag.INDUCTION]
+        no_memory = VariableFlag.INDUCTION | VariableFlag.REFERENCE
+        flags = [int(each) for each in self.program.variables["flags"][rows] if not each & no_memory]
         may_be = [each & (BY_RUN | VariableFlag.READ_FIRST) or each & HANDED_ON == HANDED_ON for each in flags]
         return bool(int(self.program.loops["flags"][loop]) & LoopFlag.SOURCE) and not any(may_be)
 
@@ -126,8 +129,11 @@ class VariableClauses:
                     "begin with what is least there; convert what it is compared with to its type"
                 )
 
-    def check_pointee(self, row: int, *, is_summed: bool) -> None:
-        """Raises NoDirective for memory behind a pointer that the run shows nothing of."""
+    def check_pointee(self, loop: int, row: int, sums: Collection[str]) -> None:
+        """Raises NoDirective for memory behind a pointer that the run shows nothing of.
+
+        `sums`: names of reductions through registers, "" of one that has none, which may be that memory.
+        """
         variable = self.program.variables[row]
         flags = int(variable["flags"])
         if not flags & VariableFlag.POINTEE:
@@ -136,8 +142,10 @@ class VariableClauses:
         nameless = "an argument, or what a pointer leads to" if is_fortran(place["file"]) else "what a pointer leads to"
         name = self.program.text(int(variable["name"])) or nameless
         what = f"{name} ({place['file']}:{place['line']})"
-        if flags & VariableFlag.READ_FIRST and is_summed:
-            raise NoDirective(f"it accumulates in {what}, which no clause names; {LOCAL}")
+        if name in sums and name in self.judge.source_variables.references(loop):
+            return
+        if flags & VariableFlag.READ_FIRST and "" in sums:
+            raise NoDirective(f"it accumulates in {what}, which is memory of others; {LOCAL}")
         if flags & VariableFlag.READ_FIRST:
             raise NoDirective(f"an iteration may read {what} before it assigns it")
         raise NoDirective(
