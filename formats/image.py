@@ -69,6 +69,7 @@ class OpUse(IntFlag):
     EMPTY = 2  # of a STACK_ALLOC: the object begins without a value; an argument passed by value has one
     OF_LANE = 4  # of an access in a SIMD loop: each lane has a copy of the memory, such as a private variable
     BY_REFERENCE = 8  # of a LOAD or STORE: `name` is the reference or dummy argument by which the source gets there
+    ALLOCA = 16  # of a STACK_ALLOC: what `alloca` gives, whose memory ends with the function; no variable
 
 
 class Base(IntEnum):

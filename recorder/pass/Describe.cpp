@@ -99,6 +99,10 @@ static tk_row_ops opRow(const Operation &Op, const SourceLoops *InSource, Unit &
   if (Op.Kind == TK_OP_STACK_ALLOC && Op.Address) {
     StringRef Variable = variableName(Op.Address);
     R.name = U.string(Variable.empty() ? Op.Address->getName() : Variable);
+    auto *Slot = dyn_cast<AllocaInst>(Op.Address);
+    const DISubprogram *Source = Slot ? Slot->getFunction()->getSubprogram() : nullptr;
+    if (Source && !isFortran(*Source) && Variable.empty() && !Slot->isStaticAlloca())
+      R.use |= TK_OPUSE_ALLOCA;
   } else if (Op.Kind <= TK_OP_SET && Op.Address && Op.Address->getType()->isPointerTy()) {
     StringRef Name = namedMemory(Op.Address);
     R.name = U.string(Name);

@@ -339,6 +339,7 @@ enum {
     TK_OPUSE_EMPTY = 2,
     TK_OPUSE_OF_LANE = 4,
     TK_OPUSE_BY_REFERENCE = 8,
+    TK_OPUSE_ALLOCA = 16,
 };
 
 /* Flags of a path. */

@@ -43,8 +43,7 @@ TRIED = (
     *(f"advise/{name}.cpp" for name in ("by_other_name", "classes", "counters", "iterators", "references", "strings")),
     "advise/temporaries.cpp",
     *(f"advise/{name}.c" for name in ("by_pointer", "copies", "globals_by_pointer", "lent", "private", "reductions")),
-    "advise/unused.c",
-    *("known_bounds.c", "known_bounds.cpp"),
+    *("advise/allocas.c", "advise/unused.c", "known_bounds.c", "known_bounds.cpp"),
 )
 THREADS = (2, 3, 8)
 SCHEDULES = ("static", "dynamic")

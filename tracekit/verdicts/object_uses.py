@@ -60,6 +60,15 @@ class ObjectUses:
         ops: list[int] = graph.nodes[graph.works & (graph.nodes < len(self.program.ops))].tolist()
         return ops
 
+    def calls_alloca(self, loop: int) -> bool:
+        """Does the loop's text call `alloca`?"""
+        function = self.program.functions[self.program.loops["function"][loop]]
+        first = int(function["first_op"])
+        rows = self.program.ops[first:][: int(function["ops"])]
+        made = first + np.flatnonzero((rows["kind"] == OpKind.STACK_ALLOC) & (rows["use"] & OpUse.ALLOCA != 0))
+        inside = self.judge.facts.graphs.op_inside(made, np.full(made.shape, loop))
+        return any(self.is_text_of(loop, op) for op in made[inside].tolist())
+
     def is_of_a_call_inside(self, node: int, object_row: int) -> bool:
         """Is a stack object of a function that is not open around the loop? Then calls in the loop made it."""
         nodes, function = self.profile.nodes, int(self.program.op_function[self.profile.objects["site"][object_row]])

@@ -86,6 +86,7 @@ class Directives:
         in_source = bool(int(self.program.loops["flags"][loop]) & LoopFlag.SOURCE)
         self._check_place(loop)
         self._check_pointees(loop, judgement)
+        self._check_alloca(loop)
         if in_source:
             self._check_is_known(loop)
         if in_source and self._is_fortran(loop):
@@ -126,6 +127,11 @@ class Directives:
             raise NoDirective("one stands there already, by which OpenMP shares the iterations out to threads")
         if int(self.program.loops["flags"][loop]) & LoopFlag.SIMD:
             raise NoDirective("`omp simd` stands before it; `omp parallel for simd` there gives threads a part each")
+
+    def _check_alloca(self, loop: int) -> None:
+        """Compilers make a function of a loop with a directive, at whose end what `alloca` gave is gone."""
+        if self.uses.calls_alloca(loop):
+            raise NoDirective("its body calls alloca, whose memory would end with each thread's part of the iterations")
 
     def _place(self, loop: int) -> tuple[str, int, int]:
         """Where a loop stands: of one that OpenMP shares out, at the directive."""
