@@ -26,6 +26,24 @@ static void separateInvokes(Function &F) {
   }
 }
 
+/// What goes on unwinding calls personality functions. That of Rust is instrumented, so who calls it has to be known:
+/// `resume` becomes the call that LLVM makes of it later.
+static void callToResume(Function &F) {
+  if (!F.hasPersonalityFn() || F.getPersonalityFn()->stripPointerCasts()->getName() != "rust_eh_personality")
+    return;
+  SmallVector<ResumeInst *, 4> Resumed;
+  for (BasicBlock &BB : F)
+    if (auto *Resume = dyn_cast<ResumeInst>(BB.getTerminator()))
+      Resumed.push_back(Resume);
+  for (ResumeInst *Resume : Resumed) {
+    IRBuilder<> B(Resume);
+    FunctionCallee Unwind = F.getParent()->getOrInsertFunction("_Unwind_Resume", B.getVoidTy(), B.getPtrTy());
+    B.CreateCall(Unwind, B.CreateExtractValue(Resume->getValue(), 0))->setDoesNotReturn();
+    B.CreateUnreachable();
+    Resume->eraseFromParent();
+  }
+}
+
 /// Static allocas must stay in the entry block, which the first check for room will cut.
 static void hoistStaticAllocas(Function &F) {
   BasicBlock &Entry = F.getEntryBlock();
@@ -58,6 +76,7 @@ static bool controlMayLand(const Function &F) {
 }
 
 AllocaInst *prepare(Function &F) {
+  callToResume(F);
   branchAtOnce(F);
   spillBeforeCalls(F);
   promoteScalars(F);

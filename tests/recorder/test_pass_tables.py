@@ -456,3 +456,30 @@ def test_structures_and_the_members_that_are_accessed(level: str, tmp_path: Path
     assert (TypedKind.GLOBAL, "outer", 0) in typed
     accesses = {(name, offset) for kind, name, offset in typed if kind == TypedKind.OP}
     assert accesses == {("outer", 4), ("outer", 16), ("inner", 4), ("outer", 0)}
+
+
+CLEANS_UP = """
+declare i32 @PERSONALITY(...)
+declare void @fails()
+declare void @cleans()
+define void @goes_on() personality ptr @PERSONALITY {
+  invoke void @fails() to label %done unwind label %cleanup
+done:
+  ret void
+cleanup:
+  %caught = landingpad { ptr, i32 } cleanup
+  call void @cleans()
+  resume { ptr, i32 } %caught
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "personality, calls", [("rust_eh_personality", ["_Unwind_Resume"]), ("__gxx_personality_v0", [])]
+)
+@LEVELS
+def test_what_goes_on_unwinding_calls_rusts_personality(
+    level: str, personality: str, calls: list[str], tmp_path: Path
+) -> None:
+    tables = compile_unit(tmp_path, CLEANS_UP.replace("PERSONALITY", personality), level, suffix=".ll")
+    assert [call["callee"] for call in tables["calls"]] == ["fails", "cleans", *calls]

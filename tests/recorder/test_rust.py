@@ -127,6 +127,25 @@ def test_a_panic_is_caught_in_an_instrumented_program(folder: Path) -> None:
     run(*TRACEKIT, "check", "trace.zst", cwd=folder)
 
 
+@needs.needs("rustc")
+def test_what_a_panic_cleans_up_goes_on_unwinding(folder: Path) -> None:
+    """The unwinder calls std's personality function for each frame, from the call of the cleanup that goes on, too."""
+    (folder / "main.rs").write_text("""
+        use std::{panic, sync::Once};
+        fn main() {
+            panic::set_hook(Box::new(|_| {}));
+            let once = Once::new();
+            for fails in [true, true, false] {
+                let tried = || once.call_once_force(|_| if fails { panic!() });
+                println!("{}", panic::catch_unwind(panic::AssertUnwindSafe(tried)).is_err());
+            }
+        }
+    """)
+    rustc(*WHOLE, "main.rs", cwd=folder)
+    assert record(folder, folder / "main").stdout == "true\ntrue\nfalse\n"
+    run(*TRACEKIT, "check", "trace.zst", cwd=folder)
+
+
 THREADS = """
 use std::ptr::addr_of_mut;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
