@@ -60,12 +60,16 @@ class ObjectUses:
         ops: list[int] = graph.nodes[graph.works & (graph.nodes < len(self.program.ops))].tolist()
         return ops
 
+    def operations_of(self, function: int) -> range:
+        """All instructions of a function."""
+        row = self.program.functions[function]
+        return range(int(row["first_op"]), int(row["first_op"]) + int(row["ops"]))
+
     def calls_alloca(self, loop: int) -> bool:
         """Does the loop's text call `alloca`?"""
-        function = self.program.functions[self.program.loops["function"][loop]]
-        first = int(function["first_op"])
-        rows = self.program.ops[first:][: int(function["ops"])]
-        made = first + np.flatnonzero((rows["kind"] == OpKind.STACK_ALLOC) & (rows["use"] & OpUse.ALLOCA != 0))
+        ops = self.operations_of(int(self.program.loops["function"][loop]))
+        rows = self.program.ops[ops.start : ops.stop]
+        made = ops.start + np.flatnonzero((rows["kind"] == OpKind.STACK_ALLOC) & (rows["use"] & OpUse.ALLOCA != 0))
         inside = self.judge.facts.graphs.op_inside(made, np.full(made.shape, loop))
         return any(self.is_text_of(loop, op) for op in made[inside].tolist())
 

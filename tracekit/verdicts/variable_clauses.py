@@ -243,9 +243,9 @@ class VariableClauses:
             return bool(flags & VariableFlag.CALLEE) and self._is_accessed_in_calls(loop, name)
         if flags & VariableFlag.GLOBAL:
             return name in self._global_names
-        function = self.program.functions[self.program.loops["function"][loop]]
-        ops = self.program.ops[int(function["first_op"]) :][: int(function["ops"])]
-        names: list[int] = ops["name"][ops["kind"] == OpKind.STACK_ALLOC].tolist()
+        ops = self.uses.operations_of(int(self.program.loops["function"][loop]))
+        rows = self.program.ops[ops.start : ops.stop]
+        names: list[int] = rows["name"][rows["kind"] == OpKind.STACK_ALLOC].tolist()
         return any(self.program.text(offset) == name for offset in names)
 
     def _is_accessed_in_calls(self, loop: int, name: str) -> bool:
@@ -255,8 +255,7 @@ class VariableClauses:
         while called - seen:
             function = (called - seen).pop()
             seen.add(function)
-            row = self.program.functions[function]
-            ops = range(int(row["first_op"]), int(row["first_op"]) + int(row["ops"]))
+            ops = self.uses.operations_of(function)
             if any(self.uses.name(op) == name for op in ops):
                 return True
             called |= self._called_from(ops)
