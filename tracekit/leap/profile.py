@@ -172,9 +172,10 @@ def _ordered(streams: Rows, points: Rows, lines: Rows) -> LeapProfile:
         made["beyond"][:, place] = streams[name]
     for rows, total in ((points, "captured"), (lines, "in_lines")):
         made[total] = np.bincount(rows["stream"], rows["count"], len(made)).astype(np.int64)
+    bounds = bounds_of(points)
     made["low"], made["high"] = np.iinfo(np.int64).max, np.iinfo(np.int64).min
-    np.minimum.at(made["low"], points["stream"], bounds_of(points)[:, ::2])
-    np.maximum.at(made["high"], points["stream"], bounds_of(points)[:, 1::2])
+    np.minimum.at(made["low"], points["stream"], bounds[:, ::2])
+    np.maximum.at(made["high"], points["stream"], bounds[:, 1::2])
     order = np.lexsort([made["access"], made["access"] & 1 == 0, made["group"]])
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))

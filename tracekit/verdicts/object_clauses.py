@@ -111,7 +111,7 @@ class ObjectClauses:
     def _references(self, loop: int, node: int, step: Transformation) -> list[str]:
         """The references of C++ and dummy arguments of Fortran by whose names alone a loop accumulates in an object.
 
-        None if anything in the loop, or that it calls, uses the object in another way.
+        Empty if anything in the loop, or that it calls, uses the object in another way.
         """
         if step.kind != "reduction" or step.object == NONE:
             return []
