@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import example, given, settings
@@ -18,9 +19,11 @@ from tests.naive.trace_file import Record, write_trace
 from tests.replay.event_log import EventLog
 from tests.replay.test_snapshots import cuts_of, violated
 from tracekit.formats.events import BY_CODE
+from tracekit.replay import turn_length
 from tracekit.replay.compiled.compiler import CompiledPaths
 from tracekit.replay.compiled.cost_model import SETTING
 from tracekit.replay.engine import Replay
+from tracekit.replay.selection import parts_of
 from tracekit.replay.snapshot import Snapshot
 
 Event = tuple[int, str, int, int, int]
@@ -34,7 +37,7 @@ def _always() -> Iterator[None]:
 
 
 def replayed(
-    path: Path, start: Snapshot | None = None, stop: Snapshot | None = None
+    path: Path, start: Snapshot | None = None, stop: Snapshot | None = None, mixes: bool = False
 ) -> tuple[list[Event], Replay, int]:
     """All events in order, the replay that made them, and how many records compiled paths replayed."""
     events: list[Event] = []
@@ -42,24 +45,27 @@ def replayed(
     with tracekit.open(path) as trace:
         replay = Replay(trace.reader, trace.program, start=start, stop=stop)
         replay.compiled = CompiledPaths([log], b"", 0)
+        if mixes:
+            replay.mix_streams()
         for batch in replay.batches():
             events += log.taken()
-            columns = (batch.kind, batch.subject, batch.address, batch.size)
-            events += [
-                (batch.stream, BY_CODE[kind].name, *rest)
-                for kind, *rest in zip(*(column.tolist() for column in columns))
-            ]
+            for part in parts_of(batch):
+                columns = (part.kind, part.subject, part.address, part.size)
+                rows = zip(*(column.tolist() for column in columns))
+                events += [(part.stream, BY_CODE[kind].name, *rest) for kind, *rest in rows]
         events += log.taken()
         return events, replay, round(replay.compiled.share(replay.position()) * replay.position())
 
 
-def recorded(made: RandomProgram, rng: random.Random, streams: int, broken: bool) -> dict[int, list[Record]]:
-    """Records of random walks through a program."""
+def recorded(
+    made: RandomProgram, rng: random.Random, streams: int, broken: bool, others: int = 3
+) -> dict[int, list[Record]]:
+    """Records of random walks through a program, with some `others` at most in each stream."""
     walks: dict[int, list[Record]] = {}
     ticket = 0
     for stream in range(streams):
         walks[stream] = walked(made, rng)
-        for _ in range(rng.randint(0, 3)):
+        for _ in range(rng.randint(0, others)):
             walks[stream].insert(rng.randrange(len(walks[stream])), some_events(rng, streams))
         if broken:
             walks[stream] = disturb(walks[stream], rng, runs_of(made))
@@ -88,6 +94,30 @@ def test_the_events_are_those_of_the_naive_reader(
             pass
     assert replay.violations() == as_before.violations()
     assert replay.compared() == as_before.compared()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    streams=st.integers(2, 4),
+    broken=st.booleans(),
+    short=st.sampled_from((2, 4, 8, 1000)),
+    looks=st.integers(1, 4),
+)
+def test_turns_are_taken_one_by_one_or_together(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, streams: int, broken: bool, short: int, looks: int
+) -> None:
+    """However long a turn has to be for compiled paths, and however often that changes, the events are the same."""
+    rng = random.Random(seed)
+    made = RandomProgram(rng)
+    path = tmp_path_factory.mktemp("t") / "trace.zst"
+    write_trace(path, made.layout, recorded(made, rng, streams, broken, 60), totals={}, chunk=rng.randint(1, 60))
+    with mock.patch.multiple(turn_length, SHORT=short, TURNS=looks):
+        mixed, replay, _ = replayed(path, mixes=True)
+    events, one_by_one, _ = replayed(path)
+    assert mixed == events
+    assert replay.violations() == one_by_one.violations()
+    assert replay.compared() == one_by_one.compared()
 
 
 def test_compiled_paths_replay_a_good_part_of_random_walks(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def prepare_modules(
     )
     if alone:
         replay.compiled = paths_for(trace, runners.values(), work)
-    if replay.compiled is None and restricted.window is None:
+    if restricted.window is None:
         replay.mix_streams()
     return replay, runners
 

@@ -32,6 +32,7 @@ from tracekit.replay.snapshot import Snapshot, Turn, live_objects
 from tracekit.replay.stream import RECORDS_BEFORE_LOOK, StreamReplay, Violation
 from tracekit.replay.stream_states import snapshot_of
 from tracekit.replay.template_cache import TemplateCache
+from tracekit.replay.turn_length import Pace
 from tracekit.replay.turns import TurnTaker
 
 BATCH = 32_768
@@ -91,6 +92,8 @@ class Replay:
         self._stop = stop
         self._is_over = False
         self._turns: TurnTaker | None = None
+        self._mixing: TurnTaker | None = None  # of the streams, while batches hold many turns
+        self._pace = Pace()
         self.delivered = 0
         """Events delivered so far."""
         if start is not None:
@@ -99,10 +102,11 @@ class Replay:
 
     def mix_streams(self) -> None:
         """Let batches hold events of several streams that take turns (:class:`MixedBatch`): of a whole trace, before
-        the first batch, and without compiled paths.
+        the first batch. With compiled paths, which take one turn at a time, they do while turns are short.
         """
         if len(self.streams) > 1:
             self._turns = TurnTaker(self.streams)
+            self._mixing = self._turns if self.compiled is None else None
 
     def batches(self, show_progress: bool = True) -> Generator[Batch, None, None]:
         """All events of the trace; see :class:`Batch`. `show_progress`: whether this is a step of progress.py."""
@@ -167,13 +171,14 @@ class Replay:
                 return
             scheduler.add(stream)
             if self._turns is not None:
+                yield from self._keep_pace(self._turns)
                 yield from self._many_turns(self._turns, scheduler)
         if self._turns is not None and self._turns.events:
             yield self._batch(-1, self._turns.events)
 
     def _many_turns(self, turns: TurnTaker, scheduler: Scheduler) -> Iterator[Batch]:
-        """Turns until one is needed that only the scheduler gives, or there are none."""
-        while True:
+        """Turns until one is needed that only the scheduler gives, there are none, or they are long."""
+        while self._mixing is not None:
             under_way = turns.take(scheduler, self._arguments)
             if under_way is not None:
                 stream, limit = under_way
@@ -183,20 +188,33 @@ class Replay:
                 yield self._batch(-1, turns.events)
             else:
                 return
+            yield from self._keep_pace(turns)
+
+    def _keep_pace(self, turns: TurnTaker) -> Iterator[Batch]:
+        """Take many turns at once while they are short; where nothing is compiled, always."""
+        if self.compiled is None:
+            return
+        is_short = self._pace.is_short(self.turn.number + turns.over, self.position)
+        if self._mixing is not None and not is_short:
+            if turns.events:
+                yield self._batch(-1, turns.events)
+            turns.rest()
+        self._mixing = turns if is_short else None
 
     def _run(self, stream: StreamReplay, limit: int) -> Iterator[Batch]:
         """Run one stream until a ticket beyond `limit`, the first one after a thread's creation, or its end."""
         self.turn = Turn(self.turn.number + 1, stream.number, limit, self.turn.begun)
         if self._stop is not None and self._is_last_turn():
             stream.stop_before(next(then.records for then in self._stop.streams if then.number == stream.number))
-        if self._turns is not None:
-            self._turns.begin(stream)
+        mixing = self._mixing
+        if mixing is not None:
+            mixing.begin(stream)
         while True:
             status = self._replay(stream, self.turn.limit)
             events = int(stream.cursor[layouts.FILLED])
             is_full = status == layouts.FULL
-            if self._turns is not None:
-                is_full |= self._turns.note(stream)
+            if mixing is not None:
+                is_full |= mixing.note(stream)
             stopping = status == layouts.TICKET
             if status == layouts.CREATED:
                 self.turn = replace(self.turn, limit=-1)  # the new thread's tickets count from now on
@@ -204,7 +222,7 @@ class Replay:
                 stopping = not stream.next_records()
                 self._is_over = stopping and self._is_last_turn()
                 self._look_at(stream)
-            if events and (is_full or (stopping and self._turns is None)):
+            if events and (is_full or (stopping and mixing is None)):
                 stream.cursor[layouts.FILLED] = 0
                 yield self._batch(stream.number, events)
             elif status == layouts.FULL:
@@ -236,8 +254,8 @@ class Replay:
     def _batch(self, stream: int, events: int) -> Batch:
         self.delivered += events
         batch = Batch(stream, filled(self.columns, events))
-        if self._turns is not None:
-            batch = self._turns.batch(batch)
+        if self._mixing is not None:
+            batch = self._mixing.batch(batch)
         if self.kept > 1:
             self._handed_out.append(self.columns)
             is_full = len(self._handed_out) == self.kept

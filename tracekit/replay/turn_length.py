@@ -1,6 +1,8 @@
-"""How long the turns of a trace's streams are, from a sample of its records."""
+"""How long the turns of a trace's streams are: from a sample of its records, and as a replay goes on."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,11 @@ SHORT = 2000
 """Records of a turn, on average: where there are fewer, what cannot take many turns at once is slow."""
 
 SAMPLES = 4
-"""Places of the stream with most records, of which a batch of records is looked at."""
+"""Places of a stream, of which a batch of records is looked at."""
+BUSIEST = 4
+"""Streams, those with most records, that are looked at: one may wait while others hand over to each other."""
+TURNS = 64
+"""Turns after which a replay looks how long they were."""
 
 
 def has_short_turns(reader: TraceReader, program: Program) -> bool:
@@ -26,15 +32,35 @@ def has_short_turns(reader: TraceReader, program: Program) -> bool:
     if len(records) < 2:
         return False
     source, ticketed = RecordSource(reader, program.arity), _ticketed()
-    busiest = max(records, key=lambda stream: records[stream])
     seen = turns = 0
-    for sample in range(SAMPLES):
-        _, batches = source.records_from(busiest, records[busiest] * (2 * sample + 1) // (2 * SAMPLES))
-        for ids, words in batches:
-            seen += len(ids)
-            turns += _hand_overs(ids, words, program.arity, ticketed)
-            break
+    for stream in sorted(records, key=lambda stream: -records[stream])[:BUSIEST]:
+        for sample in range(SAMPLES):
+            _, batches = source.records_from(stream, records[stream] * (2 * sample + 1) // (2 * SAMPLES))
+            for ids, words in batches:
+                seen += len(ids)
+                turns += _hand_overs(ids, words, program.arity, ticketed)
+                break
     return seen < turns * SHORT
+
+
+class Pace:
+    """Whether the turns of a replay are short at present, from those that it has taken."""
+
+    def __init__(self) -> None:
+        self._is_short = False
+        self._turns = self._records = 0
+
+    def is_short(self, turns: int, records: Callable[[], int]) -> bool:
+        """Whether they are, after so many `turns` and `records`, from those since the last look.
+
+        What is short becomes long only when it is twice as long, for a change costs something, too.
+        """
+        if turns >= self._turns + TURNS:
+            now = records()
+            length = (now - self._records) / (turns - self._turns)
+            self._is_short = length < (2 * SHORT if self._is_short else SHORT)
+            self._turns, self._records = turns, now
+        return self._is_short
 
 
 def _hand_overs(

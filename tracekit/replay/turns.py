@@ -51,6 +51,15 @@ class TurnTaker:
         return self.is_full
 
     @property
+    def over(self) -> int:
+        """Turns that were over before the engine had to go on with them."""
+        return int(self._control[kernels.OVER])
+
+    def rest(self) -> None:
+        """Streams have their turns one by one now, with batches of their own."""
+        self._cursors[:, layouts.FILLED] = 0
+
+    @property
     def is_full(self) -> bool:
         """Whether the batch holds as many turns as one can."""
         return bool(self._control[kernels.TURNS] == MOST_TURNS)

@@ -23,7 +23,8 @@ LIMIT = 2  # the ticket up to which it may run
 SO_FAR = 3  # events in the columns
 TURNS = 4  # turns that they come from
 PROBLEM = 5  # what a call has raised
-CONTROL = 6
+OVER = 6  # turns that are over, with events or without
+CONTROL = 7
 """How many there are."""
 
 FAILED = -1
@@ -61,6 +62,7 @@ def take_turns(
         if results[0] != TICKET or cursors[stream, NEXT_EVENT] == THREAD_START:  # which may have to wait
             return int(results[0])
         control[RUNNING] = -1
+        control[OVER] += 1
         ready[control[READY]] = stream
         control[READY] += 1
     return TICKET
