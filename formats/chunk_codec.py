@@ -31,6 +31,7 @@ from tracekit.formats.kernels.decoding import (
 )
 from tracekit.formats.kernels.encoding import encode_kernel
 from tracekit.formats.kernels.predictions import LITERAL, PREDICTOR, SLOT
+from tracekit.jit.caller import Caller
 
 U4 = NDArray[np.uint32]
 U8 = NDArray[np.uint64]
@@ -72,6 +73,7 @@ class Decoder:
             np.zeros(8, np.int64),
         )
         self._chunk: Chunk | None = None
+        self._decode = Caller(decode_kernel)
 
     @classmethod
     def for_chunks(cls, records: int, arity: U4, kept: int = 1) -> Decoder:
@@ -100,7 +102,7 @@ class Decoder:
             self._others.append((self._ids, self._words))
             self._ids, self._words = self._others.popleft()
             self._words[:WINDOW] = before
-            status, records, words = decode_kernel(
+            status, records, words = self._decode(
                 self._chunk.columns, self._arity, self._state, self._chunk.words, self._ids, self._words
             )
             self._decoded = words

@@ -24,7 +24,7 @@ from tracekit.jit.cache import CHECKS_ALL_BOUNDS
 from tracekit.jit.worker import EndedError, Worker
 from tracekit.replay.compiled import bounds, driver_code, machine
 from tracekit.replay.compiled.cache_key import path_key
-from tracekit.replay.compiled.cost_model import LONG_ENOUGH, LONG_ENOUGH_TO_LOAD, SETTING
+from tracekit.replay.compiled.cost_model import LONG_ENOUGH, LONG_ENOUGH_TO_LOAD, SETTING, WORK_OF_PATH
 from tracekit.replay.compiled.functions import NumbaFunction
 from tracekit.replay.compiled.hot_paths import Predecessors, Sample
 from tracekit.replay.compiled.library import Arguments, Library, LibraryMaker, Sink, key_of, sources
@@ -103,11 +103,11 @@ class CompiledPaths:
         self._thread: threading.Thread | None = None
         self._worker = Worker()
         self._enough = ENOUGH if records >= LONG_ENOUGH_TO_LOAD else records // PART
-        self._rounds = (
-            0
-            if (records if work is None else work) >= LONG_ENOUGH or self._plan.shares or self.waits or follows
-            else ROUNDS
-        )
+        work = records if work is None else work
+        is_long = work >= LONG_ENOUGH or self._plan.shares or self.waits or follows
+        self._rounds = 0 if is_long else ROUNDS
+        self._most = work // WORK_OF_PATH
+        self._hot = 0  # paths that are hot, where these are too many
         self._ends = False
 
     # -- which, and when -------------------------------------------------------------------------
@@ -156,9 +156,11 @@ class CompiledPaths:
         sample, self.sample = self.sample, Sample()
         recalled = self._recalled()
         self._rounds += 1
-        given = [sink.arguments(stream, BUDGET) for sink in self.sinks]
         tables = arguments[0]._replace(templates=arguments[0].templates.copy())  # the replay goes on making templates
         tables.templates[numbers] = runs
+        if not recalled and not self.waits and self._has_too_many(sample, tables):
+            return
+        given = [sink.arguments(stream, BUDGET) for sink in self.sinks]
         arguments = (tables, *arguments[1:])
         self._worker = Worker()
         self._thread = threading.Thread(target=self._compile, args=(recalled or sample, arguments, given), daemon=True)
@@ -168,6 +170,15 @@ class CompiledPaths:
             self._serves[stream] = True
             if self.failure is not None:
                 raise self.failure
+
+    def _has_too_many(self, sample: Sample, tables: layouts.Tables) -> bool:
+        """Whether more paths are hot than it pays to compile; then none are looked for any more."""
+        hot = self._before.keys() | set(_hot_paths(sample, tables, SHARE).tolist())
+        if len(hot) <= self._most:
+            return False
+        self._hot = len(hot)
+        self._rounds = ROUNDS
+        return True
 
     def wait(self) -> None:
         """Wait for what is being compiled, and for nothing more to be; raises what has gone wrong with it."""
@@ -219,7 +230,7 @@ class CompiledPaths:
     def _shares(self, sample: Sample, tables: layouts.Tables) -> Shares:
         """The hot paths of a sample that are not compiled, or not for all blocks that come before them."""
         predecessors = Predecessors(tables, sample)
-        hot = sample.hottest(tables.templates["room"] != layouts.NEVER, 1.0 if self.waits else SHARE)
+        hot = _hot_paths(sample, tables, 1.0 if self.waits else SHARE)
         chosen = []
         for number in hot.tolist():
             known = self._before.get(number, frozenset())
@@ -308,6 +319,8 @@ class CompiledPaths:
         """How many paths were compiled, what they replayed of so many records, and what that took."""
         if self.failure is not None:
             return f"compiled paths: none, for this failed: {self.failure}"
+        if self._library is None and self._hot:
+            return f"compiled paths: none; {counted(self._hot, 'path')} would take longer to compile than they save"
         if self._library is None:
             return "compiled paths: none; the trace is too short"
         return (
@@ -315,6 +328,11 @@ class CompiledPaths:
             "records; "
             f"{self.seconds:.1f} s of processor time to compile them, {self.from_cache} were in the cache"
         )
+
+
+def _hot_paths(sample: Sample, tables: layouts.Tables, share: float) -> NDArray[np.int64]:
+    """The paths that make this share of the records of paths that can be compiled; the hottest first."""
+    return sample.hottest(tables.templates["room"] != layouts.NEVER, share)
 
 
 def _emptied(wide: layouts.Wide | None) -> bool:
