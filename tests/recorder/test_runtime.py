@@ -121,6 +121,32 @@ def test_fortified_calls_are_seen_too(tmp_path: Path) -> None:
     assert [words for words in stores if words[0] in (text, other)] == [[other, 5], [text, 5]]
 
 
+@pytest.mark.parametrize("level", ["-O1", "-O2", "-O3"])
+def test_fortified_calls_are_simplified_before_they_are_seen_or_not_at_all(tmp_path: Path, level: str) -> None:
+    """LLVM makes strlen and a store of two bytes of `__strcat_chk` where the size of its room is not known."""
+    app = build(
+        tmp_path,
+        r"""
+        #include <stdio.h>
+        #include <string.h>
+        char text[16];
+        __attribute__((noinline)) void end(char *path) { if (path[strlen(path) - 1] != '/') strcat(path, "/"); }
+        __attribute__((noinline)) void say(char *path, const char *name) { sprintf(path, "%s", name); }
+        int main(int argc, char **argv)
+        {
+            printf("%p\n", text);
+            say(text, argv[1]);
+            end(text);
+            return 0;
+        }""",
+        level,
+        "-D_FORTIFY_SOURCE=1",
+    )
+    text = int(record(tmp_path, app, "four").stdout, 16)
+    stored = [found.words[:2] for found in events(tmp_path / "trace.zst", "library_store")]
+    assert [[address, size] for address, size in stored if text <= address < text + 16] == [[text, 5], [text + 4, 2]]
+
+
 def test_threads_have_streams_of_their_own_and_tell_of_each_other(tmp_path: Path) -> None:
     app = build(
         tmp_path,
