@@ -124,6 +124,7 @@ static bool isPure(const CallBase &Call, LibFunc Library) {
   case LibFunc_bzero:
   case LibFunc_memcpy_chk:
   case LibFunc_memmove_chk:
+  case LibFunc_mempcpy_chk:
   case LibFunc_memset_chk:
     return true;
   case LibFunc_strtof:

@@ -234,6 +234,7 @@ void Classifier::libraryCopy(CallBase &Call, Operations &Out) const {
   case LibFunc_mempcpy:
   case LibFunc_memcpy_chk:
   case LibFunc_memmove_chk:
+  case LibFunc_mempcpy_chk:
     return copy(Call, Argument(0), Argument(1), Argument(2), TK_OPFLAG_LIBRARY, Out);
   case LibFunc_bcopy:
     return copy(Call, Argument(1), Argument(0), Argument(2), TK_OPFLAG_LIBRARY, Out);

@@ -5,6 +5,17 @@
 #include <strings.h>
 #include <wchar.h>
 
+/* What _FORTIFY_SOURCE makes of functions here: the real ones check the size of the destination. */
+char *__stpncpy_chk(char *to, const char *from, size_t limit, size_t room);
+void __explicit_bzero_chk(void *to, size_t size, size_t room);
+wchar_t *__wcscpy_chk(wchar_t *to, const wchar_t *from, size_t room);
+wchar_t *__wcsncpy_chk(wchar_t *to, const wchar_t *from, size_t limit, size_t room);
+wchar_t *__wcscat_chk(wchar_t *to, const wchar_t *from, size_t room);
+wchar_t *__wcsncat_chk(wchar_t *to, const wchar_t *from, size_t limit, size_t room);
+wchar_t *__wmemcpy_chk(wchar_t *to, const wchar_t *from, size_t size, size_t room);
+wchar_t *__wmemmove_chk(wchar_t *to, const wchar_t *from, size_t size, size_t room);
+wchar_t *__wmemset_chk(wchar_t *to, wchar_t letter, size_t size, size_t room);
+
 static size_t distance(const void *from, const void *to)
 {
     return (size_t)((const char *)to - (const char *)from);
@@ -66,6 +77,12 @@ TK_WRAP(void *, memccpy, (void *to, const void *from, int byte, size_t size), (t
 TK_WRAP(char *, stpncpy, (char *to, const char *from, size_t limit), (to, from, limit),
         tk_library_load(from, tk_span(from, limit));
         tk_library_store(to, limit))
+TK_WRAP(char *, __stpncpy_chk, (char *to, const char *from, size_t limit, size_t room), (to, from, limit, room),
+        tk_library_load(from, tk_span(from, limit));
+        tk_library_store(to, limit))
+TK_WRAP_BEFORE(void, explicit_bzero, (void *to, size_t size), (to, size), tk_library_store(to, size))
+TK_WRAP_BEFORE(void, __explicit_bzero_chk, (void *to, size_t size, size_t room), (to, size, room),
+               tk_library_store(to, size))
 
 /* -- words of a text -------------------------------------------------------------------------- */
 
@@ -115,6 +132,15 @@ static void wide_copied(wchar_t *to, const wchar_t *from, size_t bytes)
     tk_library_store(to, bytes);
 }
 
+/* Before the call: how long the text is then is not known behind it. */
+static void wide_appended(wchar_t *to, const wchar_t *from, size_t limit)
+{
+    size_t length = TK_REAL(wcslen)(to), added = TK_REAL(wcsnlen)(from, limit);
+    tk_library_load(to, (length + 1) * sizeof *to);
+    tk_library_load(from, (added < limit ? added + 1 : limit) * sizeof *from);
+    tk_library_store(to + length, (added + 1) * sizeof *to);
+}
+
 static void wide_compared(const wchar_t *a, const wchar_t *b, size_t limit, int strings)
 {
     size_t letters = 0;
@@ -136,9 +162,28 @@ TK_WRAP(wchar_t *, wcscpy, (wchar_t * to, const wchar_t *from), (to, from),
 TK_WRAP(wchar_t *, wcsncpy, (wchar_t * to, const wchar_t *from, size_t limit), (to, from, limit),
         tk_library_load(from, wide_span(from, limit));
         tk_library_store(to, limit * sizeof *to))
+TK_WRAP_BEFORE(wchar_t *, wcscat, (wchar_t * to, const wchar_t *from), (to, from), wide_appended(to, from, SIZE_MAX))
+TK_WRAP_BEFORE(wchar_t *, wcsncat, (wchar_t * to, const wchar_t *from, size_t limit), (to, from, limit),
+               wide_appended(to, from, limit))
 TK_WRAP(wchar_t *, wmemcpy, (wchar_t * to, const wchar_t *from, size_t size), (to, from, size),
         wide_copied(to, from, size * sizeof *to))
 TK_WRAP(wchar_t *, wmemmove, (wchar_t * to, const wchar_t *from, size_t size), (to, from, size),
         wide_copied(to, from, size * sizeof *to))
 TK_WRAP(wchar_t *, wmemset, (wchar_t * to, wchar_t letter, size_t size), (to, letter, size),
+        tk_library_store(to, size * sizeof *to))
+
+TK_WRAP(wchar_t *, __wcscpy_chk, (wchar_t * to, const wchar_t *from, size_t room), (to, from, room),
+        wide_copied(to, from, wide_span(to, SIZE_MAX)))
+TK_WRAP(wchar_t *, __wcsncpy_chk, (wchar_t * to, const wchar_t *from, size_t limit, size_t room),
+        (to, from, limit, room), tk_library_load(from, wide_span(from, limit));
+        tk_library_store(to, limit * sizeof *to))
+TK_WRAP_BEFORE(wchar_t *, __wcscat_chk, (wchar_t * to, const wchar_t *from, size_t room), (to, from, room),
+               wide_appended(to, from, SIZE_MAX))
+TK_WRAP_BEFORE(wchar_t *, __wcsncat_chk, (wchar_t * to, const wchar_t *from, size_t limit, size_t room),
+               (to, from, limit, room), wide_appended(to, from, limit))
+TK_WRAP(wchar_t *, __wmemcpy_chk, (wchar_t * to, const wchar_t *from, size_t size, size_t room), (to, from, size, room),
+        wide_copied(to, from, size * sizeof *to))
+TK_WRAP(wchar_t *, __wmemmove_chk, (wchar_t * to, const wchar_t *from, size_t size, size_t room),
+        (to, from, size, room), wide_copied(to, from, size * sizeof *to))
+TK_WRAP(wchar_t *, __wmemset_chk, (wchar_t * to, wchar_t letter, size_t size, size_t room), (to, letter, size, room),
         tk_library_store(to, size * sizeof *to))

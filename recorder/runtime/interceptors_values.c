@@ -80,6 +80,22 @@ TK_WRAP(ssize_t, readlink, (const char *path, char *to, size_t size), (path, to,
         if (result > 0) tk_library_store(to, (size_t)result))
 TK_WRAP(int, gethostname, (char *name, size_t size), (name, size),
         if (result == 0) tk_library_store(name, tk_span(name, size)))
+
+char *__getcwd_chk(char *path, size_t size, size_t room); /* what _FORTIFY_SOURCE makes of these */
+char *__realpath_chk(const char *path, char *to, size_t room);
+ssize_t __readlink_chk(const char *path, char *to, size_t size, size_t room);
+int __gethostname_chk(char *name, size_t size, size_t room);
+
+TK_WRAP(char *, __getcwd_chk, (char *path, size_t size, size_t room), (path, size, room),
+        if (result) tk_string_store(result))
+TK_WRAP(char *, __realpath_chk, (const char *path, char *to, size_t room), (path, to, room), tk_string_load(path);
+        if (result) tk_string_store(result))
+TK_WRAP(ssize_t, __readlink_chk, (const char *path, char *to, size_t size, size_t room), (path, to, size, room),
+        tk_string_load(path);
+        if (result > 0) tk_library_store(to, (size_t)result))
+TK_WRAP(int, __gethostname_chk, (char *name, size_t size, size_t room), (name, size, room),
+        if (result == 0) tk_library_store(name, tk_span(name, size)))
+
 TK_WRAP(int, uname, (struct utsname * names), (names), if (result == 0) tk_library_store(names, sizeof *names))
 TK_WRAP(const char *, inet_ntop, (int family, const void *address, char *text, socklen_t size),
         (family, address, text, size), tk_library_load(address, family == AF_INET ? 4 : 16);

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+import tracekit
 from tests.needs import require
 from tests.recorder.recording import ROOT, build, events, read, record
 from tracekit.formats.reader import TraceReader
 from tracekit.recorder.build_cache import cache_folder
+from tracekit.replay.engine import Replay
 
 FIXTURES = ROOT / "fixtures"
 
@@ -145,6 +147,50 @@ def test_fortified_calls_are_simplified_before_they_are_seen_or_not_at_all(tmp_p
     text = int(record(tmp_path, app, "four").stdout, 16)
     stored = [found.words[:2] for found in events(tmp_path / "trace.zst", "library_store")]
     assert [[address, size] for address, size in stored if text <= address < text + 16] == [[text, 5], [text + 4, 2]]
+
+
+FORTIFIED = r"""
+#define _GNU_SOURCE
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <wchar.h>
+char to[300], from[64] = "some text", path[PATH_MAX];
+wchar_t wide_to[60], wide_from[60] = L"wide";
+int main(int argc, char **argv)
+{
+    size_t n = argc + 5;
+    mempcpy(to, from, n);
+    stpncpy(to, from, n);
+    explicit_bzero(to, n);
+    if (!getcwd(to, n + 200) || !realpath("/tmp", path) || gethostname(to, n + 70)) abort();
+    if (readlink("/proc/self/exe", to, n) < 0) abort();
+    wcscpy(wide_to, n > 2 ? wide_from : L"x");
+    wcscat(wide_to, wide_from);
+    wcsncat(wide_to, wide_from, n - 4);
+    wcsncat(wide_to, wide_from, n);
+    wcsncpy(wide_to, wide_from, n);
+    wmemcpy(wide_to, wide_from, n);
+    wmemmove(wide_to, wide_from, n);
+    wmemset(wide_to, L'x', n);
+    return 0;
+}
+"""
+
+
+def test_fortified_calls_store_what_those_that_are_not_do(tmp_path: Path) -> None:
+    sizes = []
+    for option in ("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"):
+        app = build(tmp_path, FORTIFIED, "-O2", option)
+        assert record(tmp_path, app).returncode == 0
+        with tracekit.open(tmp_path / "trace.zst") as trace:
+            replay = Replay(trace.reader, trace.program, events=("store",), columns=("size",))
+            sizes.append([size for batch in replay.batches() for size in batch.size.tolist()])
+    wide = [20, 20, 12, 20, 24, 24, 24, 24]
+    assert sizes[0][:3] == [6, 6, 6]
+    assert sizes[0][-len(wide) :] == wide
+    assert sizes[0] == sizes[1]
 
 
 def test_threads_have_streams_of_their_own_and_tell_of_each_other(tmp_path: Path) -> None:
