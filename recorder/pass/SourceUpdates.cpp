@@ -68,15 +68,17 @@ static std::optional<SourceUpdate> commonReduction(ArrayRef<LoadInst *> Loads, A
       continue;
     Accumulation Of(In.LI.getLoopFor(Load->getParent()), In);
     StringRef Operator = Of.ofLoad(*Load);
-    if (Operator.empty() || Operator == SameValue || !Of.PositionStores.empty() ||
-        (!Common.empty() && Operator != Common))
+    if (Operator.empty() || Operator == SameValue)
+      continue; // `m > x ? m : x` loads the variable once more where it is kept: that one is known by the other
+    if (!Of.PositionStores.empty() || (!Common.empty() && Operator != Common))
       return std::nullopt;
     Common = Operator;
     Places.append(Of.places());
     Known.insert(Of.Loads.begin(), Of.Loads.end());
     Known.insert(Of.Stores.begin(), Of.Stores.end());
   }
-  if (Common.empty() || !all_of(Stores, [&](StoreInst *Store) { return Known.contains(Store); }))
+  auto IsKnown = [&](Instruction *Access) { return Known.contains(Access); };
+  if (Common.empty() || !all_of(Loads, IsKnown) || !all_of(Stores, IsKnown))
     return std::nullopt;
   return SourceUpdate{TK_PHI_REDUCTION, Common.str(), Places};
 }

@@ -157,3 +157,26 @@ def test_an_image_with_a_fate_that_nobody_knows_is_refused(built: tuple[str, Pat
     else:
         with pytest.raises(TracekitError, match="loop_fates"):
             link([Changed(unit) for unit in units])
+
+
+LINES = """int printf(const char *, ...);
+enum { N = 64 };
+static int b[N];
+int main(int argc, char **argv) {
+  int i, k = argc, m = argc;
+  for (i = 0; i < N; i++) b[i] = i * 3;
+  for (i = 0; i < argc * N; i++) k += 2; for (i = 0; i < N; i++) b[i] += i;
+  for (i = 0; i < 1; i++) m += b[i]; for (i = 0; i < N; i++) b[i] += m;
+  return printf("%d %d %d\\n", b[N - 1], k, m) < 0;
+}
+"""
+
+
+def test_a_loop_behind_one_in_its_line_that_is_gone_has_no_directive(tmp_path: Path) -> None:
+    """A directive before that line would be about the other loop, whose iterations share a sum."""
+    (tmp_path / "lines.c").write_text(LINES)
+    app = compile_program([tmp_path / "lines.c"], tmp_path / "lines", ["-g", "-O1", "-w"], instrumented=True)
+    rows = json.loads(command("advise", "--json", "--top", "0", "--min-share", "0", record(app).trace))
+    found = {row["loop"]["line"]: row["openmp"] for row in rows["result"]["loops"]}
+    assert {line for line, openmp in found.items() if openmp["pragma"]} == {6}
+    assert all(found[line]["missing"].startswith("another loop begins before it") for line in (7, 8))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tracekit.contexts.names import Json
 from tracekit.dependence.profile import DependenceProfile
 from tracekit.dependence.rows import LoopKey, loop_key
-from tracekit.program.fates import fates
+from tracekit.program.fates import Fate, fates
 from tracekit.verdicts.cases import Cases
 from tracekit.verdicts.clauses import NoDirective
 from tracekit.verdicts.names import VerdictNames
@@ -136,10 +136,14 @@ class Advice:
         }
 
     @cached_property
+    def _fates(self) -> list[Fate]:
+        return fates(self.program)
+
+    @cached_property
     def _held(self) -> dict[tuple[str, int, int], list[Json]]:
         """Place of a loop -> the loops of the source that the optimiser has made a part of it."""
         held: dict[tuple[str, int, int], list[Json]] = {}
-        for fate in fates(self.program):
+        for fate in self._fates:
             if into := fate["into"]:
                 row = {"loop": fate["loop"], "fate": fate["fate"]}
                 held.setdefault((into["file"], into["line"], into["column"]), []).append(row)
@@ -179,11 +183,15 @@ class Advice:
 
         Raises NoDirective if another loop begins there, or the same one of another instance needs another directive.
         """
-        for key, others in self._by_loop.items():
-            if (key[0], key[2]) != (loop["file"], loop["line"]) or key == loop_key(loop):
+        in_line = [key for key in self._by_loop if (key[0], key[2]) == (loop["file"], loop["line"])]
+        replaced = [fate["loop"] for fate in self._fates]  # an optimiser may have left nothing of the one before it
+        columns = [each["column"] for each in replaced if (each["file"], each["line"]) == (loop["file"], loop["line"])]
+        if any(column < loop["column"] for column in (*columns, *(key[3] for key in in_line))):
+            raise NoDirective("another loop begins before it in its line; give each a line of its own")
+        for key in in_line:
+            others = self._by_loop[key]
+            if key == loop_key(loop):
                 continue
-            if key[3] < loop["column"]:
-                raise NoDirective("another loop begins before it in its line; give each a line of its own")
             exercised = _exercised(others)
             if key[3] != loop["column"] or not exercised:
                 continue
