@@ -62,7 +62,7 @@ def compiled(trace: TraceReader, program: Program, pilot: Any, total: int) -> fl
     columns = {column for each in runner.columns.values() for column in each}
     replay = Replay(trace, program, BATCH, set(runner.columns), columns)
     runner.begin(replay.example())
-    replay.compiled = paths_for(trace, [runner], 1)
+    replay.compiled = paths_for(trace, program, [runner], 1)
     accesses, begun = 0, time.thread_time()
     for batch in replay.batches(show_progress=False):
         runner.feed(batch, 0)

@@ -53,6 +53,13 @@ class RecordSource:
             return before, self._decoded(stream, Decoder.for_chunks(largest, self._arity), chunks)
         return before, _ahead(self._thread, self._decoded(stream, Decoder.for_chunks(largest, self._arity, 2), chunks))
 
+    def spread(self, stream: int, places: int) -> Iterator[Records]:
+        """A batch at each of so many places of a stream, evenly spread over it: a sample. Raises as :meth:`records`."""
+        records = sum(frame.items for frame in self._reader.chunk_frames(stream))
+        for place in range(places if records else 0):
+            _, batches = self.records_from(stream, records * (2 * place + 1) // (2 * places))
+            yield next(batches)
+
     def _decoded(self, stream: int, decoder: Decoder, first: int = 0) -> Iterator[Records]:
         for frame in self._reader.chunk_frames(stream)[first:]:
             decoder.start(self._reader.chunk(frame))

@@ -108,7 +108,6 @@ def test_the_end_of_a_replay_does_not_wait_for_llvm(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(compiler, "FIRST_BATCHES", 0)
     monkeypatch.setattr(compiler, "ENOUGH", 1)
     monkeypatch.setattr(compiler, "LONG_ENOUGH", 0)
-    monkeypatch.setattr(compiler.CompiledPaths, "_has_too_many", lambda *given: False)
     at_llvm = threading.Event()
     waited: list[float] = []
     call, end = Worker.call, compiler.CompiledPaths.end

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,12 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tracekit
-from tests.naive.random_program import RandomProgram
-from tests.naive.trace_file import write_trace
-from tests.naive.walker import Walk
 from tests.programs.running import FIXTURES, Recording, build_flags, compile_program, record
-from tests.replay.event_log import EventLog
 from tracekit.api import analyze_all
 from tracekit.formats.errors import TracekitError
 from tracekit.formats.reader import TraceReader
@@ -28,11 +22,9 @@ from tracekit.modules import registry
 from tracekit.modules.callback_runner import CallbackRunner
 from tracekit.modules.table import with_rows
 from tracekit.program.program import Program
-from tracekit.replay.compiled import compiler
 from tracekit.replay.compiled.compiler import ENOUGH, LOOK_FOR_PLAN, CompiledPaths, plan_of
-from tracekit.replay.compiled.cost_model import LONG_ENOUGH, SETTING, work_of
+from tracekit.replay.compiled.cost_model import LONG_ENOUGH, SETTING, WORK_OF_PATH, work_of
 from tracekit.replay.compiled.functions import Constants
-from tracekit.replay.engine import Replay
 from tracekit.replay.totals import trace_totals
 from tracekit.segments.analysis import SegmentedAnalysis
 from tracekit.segments.start_cache import StartCache
@@ -195,29 +187,13 @@ def test_only_long_traces_are_compiled_for_and_shorter_ones_of_known_programs(
 def test_more_hot_paths_than_a_trace_pays_for_are_not_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_cache, "home", lambda: tmp_path)
     monkeypatch.delenv(SETTING, raising=False)
-    for name, value in {"ENOUGH": 1, "FIRST_BATCHES": 0, "LONG_ENOUGH": 0, "WORK_OF_PATH": 1}.items():
-        monkeypatch.setattr(compiler, name, value)
-    made = RandomProgram(random.Random(1))
-    walk = Walk(made, random.Random(1), [], budget=100)
-    walk.run()
-    write_trace(tmp_path / "t.zst", made.layout, {0: walk.records()}, totals={}, chunk=10_000)
-
-    def explained(work: int) -> str:
-        with tracekit.open(tmp_path / "t.zst") as trace:
-            replay = Replay(trace.reader, trace.program)
-            replay.compiled = CompiledPaths([EventLog()], b"", 0, work)
-            for _ in replay.batches():
-                replay.compiled.wait()
-            return replay.compiled.explained(replay.position())
-
-    refused = re.fullmatch(
-        "compiled paths: none; (\\d+) paths would take longer to compile than they save", explained(1)
-    )
-    assert refused is not None
-    hot = int(refused[1])
-    assert hot >= 5
-    assert explained(hot - 1) == refused[0]
-    assert explained(hot).startswith(f"compiled paths: {hot} paths replayed ")
+    most = LONG_ENOUGH // WORK_OF_PATH
+    assert CompiledPaths([], b"program", 0, LONG_ENOUGH, hot=lambda: most).may_compile
+    assert not CompiledPaths([], b"program", 0, LONG_ENOUGH, hot=lambda: most + 1).may_compile
+    plan = plan_of(b"program", [])
+    plan.add([[(64, [0])]])
+    plan.keep()
+    assert CompiledPaths([], b"program", 0, LONG_ENOUGH, hot=lambda: most + 1).may_compile
 
 
 def test_the_pass_ahead_takes_paths_when_a_segment_has_compiled_them(

@@ -73,7 +73,7 @@ def prepare_modules(
         start=restricted.beginning(trace, program, events),
     )
     if alone:
-        replay.compiled = paths_for(trace, runners.values(), work)
+        replay.compiled = paths_for(trace, program, runners.values(), work)
     if restricted.window is None:
         replay.mix_streams()
     return replay, runners

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 
 from tracekit.formats.reader import TraceReader
 from tracekit.modules.callback_runner import CallbackRunner
@@ -18,6 +19,7 @@ from tracekit.replay.compiled.cost_model import (
     records_of,
     work_of,
 )
+from tracekit.replay.compiled.hot_paths import count_hot_paths
 from tracekit.replay.totals import trace_totals
 
 
@@ -32,13 +34,18 @@ def work_for(trace: TraceReader, program: Program, modules: Collection[Analysis]
 
 
 def paths_for(
-    trace: TraceReader, runners: Collection[Runner], work: int, records: int | None = None, follows: bool = False
+    trace: TraceReader,
+    program: Program,
+    runners: Collection[Runner],
+    work: int,
+    records: int | None = None,
+    follows: bool = False,
 ) -> CompiledPaths | None:
     """The compiled paths of a replay through these runners, whose events are handed to them one by one.
 
     `work`: of the whole trace; `records`: how many of it are replayed at most, None: all; `follows`: paths are those
     that another replay has compiled (:class:`~tracekit.replay.compiled.compiler.CompiledPaths`). None if one of the
-    modules takes events otherwise, or what is replayed is too short.
+    modules takes events otherwise, or what is replayed is too short for so many paths.
     """
     if records is not None:
         work = work * records // max(records_of(trace), 1)
@@ -49,5 +56,12 @@ def paths_for(
         or len(sinks) < sum(bool(runner.workers) for runner in runners)
     ):
         return None
-    paths = CompiledPaths(sinks, repr(trace.build).encode(), records or records_of(trace), work, follows)
+    paths = CompiledPaths(
+        sinks,
+        repr(trace.build).encode(),
+        records or records_of(trace),
+        work,
+        follows,
+        partial(count_hot_paths, trace, program),
+    )
     return paths if paths.may_compile else None

@@ -34,12 +34,9 @@ def has_short_turns(reader: TraceReader, program: Program) -> bool:
     source, ticketed = RecordSource(reader, program.arity), _ticketed()
     seen = turns = 0
     for stream in sorted(records, key=lambda stream: -records[stream])[:BUSIEST]:
-        for sample in range(SAMPLES):
-            _, batches = source.records_from(stream, records[stream] * (2 * sample + 1) // (2 * SAMPLES))
-            for ids, words in batches:
-                seen += len(ids)
-                turns += _hand_overs(ids, words, program.arity, ticketed)
-                break
+        for ids, words in source.spread(stream, SAMPLES):
+            seen += len(ids)
+            turns += _hand_overs(ids, words, program.arity, ticketed)
     return seen < turns * SHORT
 
 

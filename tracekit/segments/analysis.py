@@ -145,7 +145,7 @@ class SegmentedAnalysis:
         replay = self._replay(pilots.values())
         for pilot in pilots.values():
             pilot.begin(replay.example())
-        replay.compiled = paths_for(self.trace, pilots.values(), self._work, follows=True)
+        replay.compiled = paths_for(self.trace, self.program, pilots.values(), self._work, follows=True)
         return PassAhead(self.segments, pilots, replay)
 
     def _position(self) -> int:
@@ -234,7 +234,9 @@ class SegmentedAnalysis:
                 for runner in runners.values():
                     runner.begin(replay.example())
                 begun = replay.position()
-                replay.compiled = paths_for(self.trace, runners.values(), self._work, self._records - begun)
+                replay.compiled = paths_for(
+                    self.trace, self.program, runners.values(), self._work, self._records - begun
+                )
                 with closing(replay.batches(show_progress=False)) as batches:
                     for batch in batches:
                         if self._is_over.is_set():

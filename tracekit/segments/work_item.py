@@ -86,7 +86,8 @@ def analysed(trace: TraceReader, program: Program, modules: Mapping[str, Analysi
     replay = Replay(trace, program, events=events, columns=columns, start=item.start, stop=item.stop)
     begun = replay.position()
     end = item.stop.records if item.stop is not None else records_of(trace)
-    replay.compiled = paths_for(trace, runners.values(), work_for(trace, program, modules.values()), end - begun)
+    work = work_for(trace, program, modules.values())
+    replay.compiled = paths_for(trace, program, runners.values(), work, end - begun)
     with progress.step("replaying", end - begun, lambda: replay.position() - begun):
         for batch in replay.batches(show_progress=False):
             for each in runners.values():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,7 @@ from tracekit.replay.compiled import bounds, driver_code, machine
 from tracekit.replay.compiled.cache_key import path_key
 from tracekit.replay.compiled.cost_model import LONG_ENOUGH, LONG_ENOUGH_TO_LOAD, SETTING, WORK_OF_PATH
 from tracekit.replay.compiled.functions import NumbaFunction
-from tracekit.replay.compiled.hot_paths import Predecessors, Sample
+from tracekit.replay.compiled.hot_paths import SHARE, Predecessors, Sample
 from tracekit.replay.compiled.library import Arguments, Library, LibraryMaker, Sink, key_of, sources
 from tracekit.replay.compiled.machine import Machine
 from tracekit.replay.compiled.path_code import (
@@ -53,8 +53,6 @@ LOOK_FOR_PLAN = 16
 """Of so many batches of records, before one of them a replay that follows another looks what that has compiled."""
 ROUNDS = 4
 """Times that paths are compiled at most."""
-SHARE = 0.99
-"""Paths that make this share of the records that paths can make are compiled."""
 TOGETHER = 48
 """Paths that are compiled, loaded and kept together."""
 BUDGET = 1 << 17
@@ -73,11 +71,18 @@ class CompiledPaths:
     """The compiled paths of one replay."""
 
     def __init__(
-        self, sinks: Sequence[Sink], program: bytes, records: int, work: int | None = None, follows: bool = False
+        self,
+        sinks: Sequence[Sink],
+        program: bytes,
+        records: int,
+        work: int | None = None,
+        follows: bool = False,
+        hot: Callable[[], int] = lambda: 0,
     ) -> None:
         """`program`: what tells the program from others; `records`: those of the trace; `work`: work_of it.
 
         `follows`: paths are only those that another replay, for modules that want the same events, has compiled.
+        `hot`: how many paths are hot, asked where nothing is known of the program.
         """
         self.sinks = sinks
         self._plan_of = partial(plan_of, program, [name for sink in sinks for name in sink.handlers])
@@ -104,17 +109,15 @@ class CompiledPaths:
         self._worker = Worker()
         self._enough = ENOUGH if records >= LONG_ENOUGH_TO_LOAD else records // PART
         work = records if work is None else work
-        is_long = work >= LONG_ENOUGH or self._plan.shares or self.waits or follows
-        self._rounds = 0 if is_long else ROUNDS
-        self._most = work // WORK_OF_PATH
-        self._hot = 0  # paths that are hot, where these are too many
+        is_known = self._plan.shares or self.waits or follows
+        self._rounds = 0 if is_known or (work >= LONG_ENOUGH and hot() * WORK_OF_PATH <= work) else ROUNDS
         self._ends = False
 
     # -- which, and when -------------------------------------------------------------------------
 
     @property
     def may_compile(self) -> bool:
-        """Whether the trace is long enough for what is known of the program."""
+        """Whether the trace is long enough for what is known of the program, and for the paths that are hot in it."""
         return self._rounds < ROUNDS
 
     def see(self, stream: int, ids: NDArray[np.uint32]) -> bool:
@@ -158,8 +161,6 @@ class CompiledPaths:
         self._rounds += 1
         tables = arguments[0]._replace(templates=arguments[0].templates.copy())  # the replay goes on making templates
         tables.templates[numbers] = runs
-        if not recalled and not self.waits and self._has_too_many(sample, tables):
-            return
         given = [sink.arguments(stream, BUDGET) for sink in self.sinks]
         arguments = (tables, *arguments[1:])
         self._worker = Worker()
@@ -170,15 +171,6 @@ class CompiledPaths:
             self._serves[stream] = True
             if self.failure is not None:
                 raise self.failure
-
-    def _has_too_many(self, sample: Sample, tables: layouts.Tables) -> bool:
-        """Whether more paths are hot than it pays to compile; then none are looked for any more."""
-        hot = self._before.keys() | set(_hot_paths(sample, tables, SHARE).tolist())
-        if len(hot) <= self._most:
-            return False
-        self._hot = len(hot)
-        self._rounds = ROUNDS
-        return True
 
     def wait(self) -> None:
         """Wait for what is being compiled, and for nothing more to be; raises what has gone wrong with it."""
@@ -319,8 +311,6 @@ class CompiledPaths:
         """How many paths were compiled, what they replayed of so many records, and what that took."""
         if self.failure is not None:
             return f"compiled paths: none, for this failed: {self.failure}"
-        if self._library is None and self._hot:
-            return f"compiled paths: none; {counted(self._hot, 'path')} would take longer to compile than they save"
         if self._library is None:
             return "compiled paths: none; the trace is too short"
         return (

@@ -1,4 +1,4 @@
-"""Which paths are hot: counted over the first records of a replay, with what comes before them."""
+"""Which paths are hot: counted over records of a replay, with what comes before them, and over a whole trace."""
 
 from __future__ import annotations
 
@@ -6,11 +6,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.formats.events import FIRST_PATH, NONE
+from tracekit.formats.reader import TraceReader
+from tracekit.formats.records import RecordSource
+from tracekit.program.program import Program
 from tracekit.replay.compiled.plan import entries
 from tracekit.replay.kernels import layouts
 
 U4 = NDArray[np.uint32]
 I8 = NDArray[np.int64]
+
+
+SHARE = 0.99
+"""Share of the records that paths can make; the paths that make it are hot."""
+SAMPLES = 16
+"""Batches of records from which paths are known to be too many to compile."""
 
 
 class Sample:
@@ -46,6 +55,20 @@ class Sample:
             seen.append(np.unique(paths[:-1] << 32 | paths[1:]))
         pairs = np.unique(np.concatenate(seen))
         return pairs >> 32, pairs & 0xFFFF_FFFF
+
+
+def count_hot_paths(reader: TraceReader, program: Program) -> int:
+    """How many paths of a trace are hot, from samples that are spread over it.
+
+    Its first records do not tell: an interpreter begins with few paths, and takes others later.
+    """
+    source, sample = RecordSource(reader, program.arity), Sample()
+    totals = {stream: sum(frame.items for frame in reader.chunk_frames(stream)) for stream in source.streams()}
+    for stream, records in totals.items():
+        for ids, _ in source.spread(stream, round(SAMPLES * records / sum(totals.values()))):
+            sample.add(ids)
+    possible = np.arange(len(program.arity)) >= FIRST_PATH
+    return len(sample.hottest(possible, SHARE)) if sample.records else 0
 
 
 class Predecessors:
