@@ -127,7 +127,7 @@ static void describeType(const Operation &Op, const SourceLoops *InSource, Unit 
       U.Typed.push_back({TK_TYPED_OP, Row(U.Ops.size()), Of, 0});
   } else if (InSource && Op.Kind <= TK_OP_ATOMIC && Op.Origin) {
     MemberAt At = InSource->Members.find(*Op.Origin, Op.Address);
-    if (Row Of = At.Type ? Types.of(At.Type) : TK_NONE; Of != TK_NONE)
+    if (Row Of = At.Type ? Types.of(At.Type, InSource->Members.aliasOf(At.Type)) : TK_NONE; Of != TK_NONE)
       U.Typed.push_back({TK_TYPED_OP, Row(U.Ops.size()), Of, uint32_t(At.Offset)});
   }
 }

@@ -64,7 +64,10 @@ void Structures::look(const Module &M) {
     } else if (auto *Named = dyn_cast<DIDerivedType>(T); Named && Named->getTag() == dwarf::DW_TAG_typedef) {
       auto *Type = dyn_cast_or_null<DICompositeType>(Named->getBaseType());
       if (isStructure(Type) && Type->getName().empty()) // typedef struct { ... } name;
+      {
         enter(qualifiedName(*Type, Named->getName()), *Type);
+        Aliases.try_emplace(Type, Named->getName());
+      }
     }
   }
   for (const auto &Each : fortranTypes(M))
@@ -328,13 +331,13 @@ static std::string nameOfType(const DIType *T, unsigned Depth = 0) {
   return Tag == dwarf::DW_TAG_union_type ? "union" : Tag == dwarf::DW_TAG_enumeration_type ? "enum" : "struct";
 }
 
-Row TypeRows::of(const DIType *T) {
+Row TypeRows::of(const DIType *T, StringRef Known) {
   auto [Element, Alias] = elementOf(T);
   if (!isStructure(Element))
     return TK_NONE;
   auto *Type = cast<DICompositeType>(Element);
-  auto Known = Rows.find(Type);
-  return Known != Rows.end() ? Known->second : add(*Type, Alias);
+  auto There = Rows.find(Type);
+  return There != Rows.end() ? There->second : add(*Type, Alias.empty() ? Known : Alias);
 }
 
 /// Bases and members; of an enumeration in Rust what tells its variants apart, and each of these.

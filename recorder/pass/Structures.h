@@ -29,6 +29,9 @@ public:
   /// What an instruction accesses at `Address`, if it or its address says so.
   MemberAt memberAt(const llvm::Instruction &I, const llvm::Value *Address) const;
 
+  /// What `typedef struct { ... } name;` calls a structure that has no name of its own.
+  llvm::StringRef aliasOf(const llvm::DICompositeType *Type) const { return Aliases.lookup(Type); }
+
 private:
   struct Known {
     const llvm::DICompositeType *Type;
@@ -41,6 +44,7 @@ private:
   MemberAt byAddress(const llvm::Value *Address, const llvm::DataLayout &DL) const;
 
   llvm::StringMap<const llvm::DICompositeType *> ByIdentifier;
+  llvm::DenseMap<const llvm::DICompositeType *, llvm::StringRef> Aliases;
   llvm::StringMap<llvm::SmallVector<Known, 1>> ByName; // as the front end's types are called, without parameters
 };
 
@@ -52,6 +56,7 @@ public:
 
   /// What an access is made to that stands in the optimised program.
   MemberAt find(const llvm::Instruction &I, const llvm::Value *Address) const;
+  llvm::StringRef aliasOf(const llvm::DICompositeType *Type) const { return Known.aliasOf(Type); }
 
 private:
   Structures Known;
@@ -64,7 +69,9 @@ public:
   TypeRows(Unit &U, SourceMap &Sources) : U(U), Sources(Sources) {}
 
   /// The row of a structure; of an array of them, of its elements; TK_NONE of anything else.
-  Row of(const llvm::DIType *T);
+  ///
+  /// `Known`: what a structure is called that has no name, if `T` does not say so.
+  Row of(const llvm::DIType *T, llvm::StringRef Known = "");
 
 private:
   Row add(const llvm::DICompositeType &T, llvm::StringRef Alias);

@@ -458,6 +458,14 @@ def test_structures_and_the_members_that_are_accessed(level: str, tmp_path: Path
     assert accesses == {("outer", 4), ("outer", 16), ("inner", 4), ("outer", 0)}
 
 
+@LEVELS
+def test_a_structure_without_a_name_is_called_as_its_typedef(level: str, tmp_path: Path) -> None:
+    """Here only accesses speak of it; no variable and no member is of that type."""
+    source = "typedef struct { int used, size; } buffer; int left(buffer *b) { return b->size - b->used; }"
+    tables = compile_unit(tmp_path, source, level)
+    assert [row["name"] for row in tables["types"]] == ["buffer"]
+
+
 CLEANS_UP = """
 declare i32 @PERSONALITY(...)
 declare void @fails()
