@@ -131,6 +131,8 @@ def test_it_is_its_reference(seed: int, window: int, by: str) -> None:
                 element.start,
             )
             assert (found["stride"] if found["stride"] < 1 << 40 else 0) == element.stride
+            assert found["low"] == element.low
+            assert not element.stride or found["high"] == element.high
 
     options = Settled(window=window, by=by)
     object.__setattr__(options, "elements", elements)
@@ -396,6 +398,7 @@ def test_a_part_of_larger_elements_is_no_array(period: int, says_outer: bool) ->
     )
     known = object.__new__(Structures)
     known.all, known.sizes = [None, text, point], np.array([0, 16, 32])
+    known._parts = {1: set(), 2: {1}}
     types, sizes = {1: (1, 0), 2: (2, 0)}, {1: 16, 2: 32}
     starts = range(16, 640 - 16, period)
     rows = [(1, start) for start in starts for _ in range(100)] + ([(2, 0)] if says_outer else [])

@@ -28,6 +28,9 @@ class Element:
     size: int = 0
     start: int = 0
     stride: int = 0
+    low: int = 0
+    """Elements are from here on, in the object, and, where there are several, before `high`."""
+    high: int = 0
 
 
 def elements(
@@ -39,6 +42,7 @@ def elements(
 ) -> dict[int, Element]:
     """By group: the largest structure that all its objects have room for and that enough accesses speak of.
 
+    Where many accesses speak of others, that have nothing to do with it, each access says which it is made to.
     `holders`: of a structure and one that it is a part of, the bytes at which it lies in it.
     """
     ends: dict[int, list[int]] = defaultdict(list)
@@ -66,27 +70,37 @@ def elements(
                 too_large += len(starts)
             elif sum((start - starts[0]) % size == 0 for start in starts) >= 0.95 * len(starts):
                 fits.append((size, len(starts), structure))
-        if too_large > 0.1 * total:
+        size, _, structure = max(fits, default=(0, 0, 0))
+        others = sum(
+            len(starts)
+            for other, starts in votes[group].items()
+            if structure and other != structure and (structure, other) not in holders
+            if sizes[other] != size or (starts[0] - votes[group][structure][0]) % size
+        )
+        if too_large + others > 0.1 * total:
             found[group] = Element("by access")
         elif fits:
-            size, _, structure = max(fits)
             starts = votes[group][structure]
             several = max(starts) > min(starts)
             period = gcd(*(start - starts[0] for start in starts))
             around = {
                 (outer, min(starts) - place)
-                for outer, others in votes[group].items()
+                for outer, speaking in votes[group].items()
                 for place in holders.get((structure, outer), ())
-                if period > size and period % sizes[outer] == 0 and min(others) >= 0
+                if period > size and period % sizes[outer] == 0 and min(speaking) >= 0
                 if 0 <= min(starts) - place <= least - sizes[outer]
-                if (others[0] - (min(starts) - place)) % sizes[outer] == 0
+                if (speaking[0] - (min(starts) - place)) % sizes[outer] == 0
             }
             stride = max(size, period if period % size == 0 else 0)
             start = min(starts)
             if len(around) == 1:
                 structure, start = around.pop()
                 size = stride = sizes[structure]
-            found[group] = Element("uniform", structure, size, start % stride, stride if several else 0)
+            found[group] = Element("uniform", structure, size, start, 0, start)
+            if several:
+                places = range(start % stride, max(starts) + 1, stride)
+                low = max(at for at in places if at <= min(starts))
+                found[group] = Element("uniform", structure, size, start % stride, stride, low, places[-1] + stride)
         elif not votes[group] and 0 < greatest[group] <= 512 and least == greatest[group] and kinds[group] == "heap":
             found[group] = Element("uniform", 0, greatest[group], 0, 0)
     return found
@@ -127,6 +141,8 @@ class NaiveVisits:
             start = (offset - place) % stride
         if element.mode == "lines" or size > 16 or offset < start:
             return line
+        if element.mode == "uniform" and not self.is_inside(element, offset):
+            return line
         index, at = divmod(offset - start, stride) if stride else (0, offset - start)
         if at >= extent:
             return line
@@ -135,6 +151,9 @@ class NaiveVisits:
             cell *= 2
         cells = {byte // cell for byte in range(at, max(min(at + size, extent), at + 1))}
         return (group, structure if element.mode == "by access" else 0), index, frozenset(cells), at
+
+    def is_inside(self, element: Element, offset: int) -> bool:
+        return offset >= element.low and not (element.stride and offset >= element.high)
 
     def copy(self, row: Row) -> None:
         """An access of more than 16 bytes, byte by byte, or of any size that may be to any of many structures."""
@@ -150,7 +169,10 @@ class NaiveVisits:
             structure, place = self.types[instruction]
             extent = stride = self.sizes[structure]
             start = (offset - place) % stride
-        bytes_ = {(at - start) % stride if stride else at - start for at in range(max(offset, start), offset + size)}
+        covered = list(range(max(offset, start), offset + size))
+        if element.mode == "uniform":
+            covered = [at for at in covered if self.is_inside(element, at)]
+        bytes_ = {(at - start) % stride if stride else at - start for at in covered}
         cell = 1
         while extent > 64 * cell:
             cell *= 2

@@ -17,6 +17,8 @@ SMALL = 512
 """Bytes up to which objects without a type are looked at as structures."""
 FEW = 0.02
 """Share of a group's votes below which a structure is none of its objects'."""
+MANY = 0.1
+"""Share of a group's votes for other structures from which on each access says which it is made to."""
 ALIGNED = 0.95
 ENDLESS = 1 << 40
 
@@ -61,7 +63,7 @@ def _element(group: int, objects: Any, votes: list[Any], groups: Any, known: Str
         declared = known.of_variable.get(groups.site(group), 0)
     if declared:
         size = int(known.sizes[declared])
-        return (UNIFORM, size, 0, size, shift_of(size)), declared
+        return (UNIFORM, size, 0, 0, ENDLESS, size, shift_of(size)), declared
     total = sum(int(vote["accesses"]) for vote in votes)
     fitting = []
     too_large = 0
@@ -74,20 +76,42 @@ def _element(group: int, objects: Any, votes: list[Any], groups: Any, known: Str
             too_large += int(vote["accesses"])
         elif vote["aligned"] >= ALIGNED * vote["accesses"]:
             fitting.append((size, int(vote["accesses"]), structure, vote))
-    if too_large > 0.1 * total:
-        return (BY_ACCESS, 0, 0, 0, 0), 0
-    if fitting:
-        size, _, structure, vote = max(fitting, key=lambda each: each[:3])
+    best = max(fitting, key=lambda each: each[:3], default=None)
+    if too_large + _others(best, votes, known) > MANY * total:
+        return (BY_ACCESS, 0, 0, 0, ENDLESS, 0, 0), 0
+    if best:
+        size, _, structure, vote = best
         start, period = int(vote["least"]), int(vote["period"])
         if period > size:
             structure, start = _around(structure, start, period, least, votes, known) or (structure, start)
             size = int(known.sizes[structure])
         is_known = int(vote["key"]) & 0xFFFF_FFFF != structure
         stride = size if is_known or period % size else max(size, period)
-        return (UNIFORM, stride if period else ENDLESS, start % stride, size, shift_of(size)), structure
+        if not period:
+            return (UNIFORM, ENDLESS, start, start, ENDLESS, size, shift_of(size)), structure
+        first, last = ((int(vote[name]) - start) // stride for name in ("least", "greatest"))
+        low, high = start + first * stride, start + (last + 1) * stride
+        return (UNIFORM, stride, start % stride, low, high, size, shift_of(size)), structure
     if not votes and 0 < greatest <= SMALL and least == greatest and kind == HEAP:
-        return (UNIFORM, ENDLESS, 0, greatest, shift_of(greatest)), 0
-    return (LINES, 0, 0, 0, 0), 0
+        return (UNIFORM, ENDLESS, 0, 0, ENDLESS, greatest, shift_of(greatest)), 0
+    return (LINES, 0, 0, 0, 0, 0, 0), 0
+
+
+def _others(best: Any, votes: list[Any], known: Structures) -> int:
+    """How many votes are for structures that the best one neither has as parts, nor is a part of, nor looks like.
+
+    A block that a program divides itself holds a structure and arrays of others.
+    """
+    if best is None:
+        return 0
+    size, _, structure, vote = best
+    found = 0
+    for other in votes:
+        number = int(other["key"]) & 0xFFFF_FFFF
+        is_alike = known.sizes[number] == size and (int(other["first"]) - int(vote["first"])) % size == 0
+        if number != structure and not is_alike and not known.may_overlap(structure, number):
+            found += int(other["accesses"])
+    return found
 
 
 def _around(

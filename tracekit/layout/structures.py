@@ -98,7 +98,7 @@ class Structures:
         first, second = (
             (each.fields[0] if each and each.fields else None) for each in (self.all[one], self.all[other])
         )
-        return first == second or one in self._inside(other) or other in self._inside(one)
+        return (first is not None and first == second) or one in self._inside(other) or other in self._inside(one)
 
     def places_in(self, part: int, outer: int) -> Iterator[int]:
         """The bytes of a structure at which it may have another one as a member: fields of these types lie there."""

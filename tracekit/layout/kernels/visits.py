@@ -35,6 +35,8 @@ ELEMENT = np.dtype(
         ("mode", "<i8"),
         ("stride", "<i8"),  # from one element to the next
         ("start", "<i8"),  # of the first, in the object
+        ("low", "<i8"),  # from here on, in the object, there are elements; before `high`
+        ("high", "<i8"),
         ("size", "<i8"),  # bytes that are looked at
         ("shift", "<i8"),  # log2 of the bytes in a cell
     ]
@@ -121,6 +123,7 @@ def touched(
     element = state.elements[np.uint64(min(group, state.elements.size - 1))]
     if element.mode != LINES:
         stride, start, extent, shift, key = element.stride, element.start, element.size, element.shift, group << 32
+        low, high = element.low, element.high
         is_known = True
         if element.mode == BY_ACCESS:
             kind = state.of_op[op]
@@ -129,16 +132,17 @@ def touched(
             extent = state.sizes[np.uint64(kind)]
             stride = max(extent, 1)
             start = (offset - state.offset_of_op[op]) % stride
+            low = start
             shift = np.int64(_shift_of(extent))
         if size > LONGEST:
             state.control[BULK] += 1
-            _cover(state, key, stride, extent, shift, offset - start, offset - start + size)
+            _cover(state, key, stride, extent, shift, max(offset, low) - start, min(offset + size, high) - start)
             is_known = False
         elif not is_known:
             changes = state.in_bulk.rows[row_of(state.in_bulk, key)].changes
             changes[0] += 1
             changes[1] -= 1
-        if is_known and offset >= start:
+        if is_known and low <= offset < high:
             index = (offset - start) // stride
             rel = offset - start - index * stride
             if rel < extent:
@@ -166,7 +170,6 @@ def touched(
 @kernel
 def _cover(state: Visits, key: Any, stride: Any, extent: Any, shift: Any, begin: Any, end: Any) -> None:
     """A copy, or the like, of bytes that are counted from the first element's start; it may touch several elements."""
-    begin = max(begin, 0)
     rel, length = begin % stride, end - begin
     behind = rel + length - stride
     if length <= 0 or (rel >= extent and behind <= 0):
