@@ -126,10 +126,11 @@ static void store_text(const char *buffer, size_t size, int length)
 #define UNPACK(...) __VA_ARGS__
 
 /* Print by the real function of this name, and enter what it reads before, what it wrote behind; declares `result`. */
-#define PRINT(name, arguments, accesses) \
+#define PRINT(name, arguments, before, accesses) \
     int recorded = TK_IS_RECORDED(); \
     if (recorded) \
         print(format, list); \
+    before; \
     int result = TK_REAL(name)(UNPACK arguments format, list); \
     if (recorded) { \
         accesses; \
@@ -137,16 +138,20 @@ static void store_text(const char *buffer, size_t size, int length)
 
 /* `name`, which takes a list, and `variadic`, which makes one: what both do is the same. */
 #define PRINTER(name, variadic, parameters, arguments, accesses) \
+    PRINTER_INTO(name, variadic, parameters, arguments, , accesses)
+
+/* And does something before. */
+#define PRINTER_INTO(name, variadic, parameters, arguments, before, accesses) \
     TK_EXPORT int name(UNPACK parameters const char *format, va_list list) \
     { \
-        PRINT(name, arguments, accesses) \
+        PRINT(name, arguments, before, accesses) \
         return result; \
     } \
     TK_EXPORT int variadic(UNPACK parameters const char *format, ...) \
     { \
         va_list list; \
         va_start(list, format); \
-        PRINT(name, arguments, accesses) \
+        PRINT(name, arguments, before, accesses) \
         va_end(list); \
         return result; \
     }
@@ -157,9 +162,16 @@ static void store_text(const char *buffer, size_t size, int length)
         tk_library_store(*to, (size_t)result + 1); \
     }
 
+/* What is written without a buffer, a reader comes after. */
+#define RELEASE_FILE \
+    TK_USE_FILE(file); \
+    if (TK_ORDERS()) { \
+        tk_kernel_release(tk_descriptor_object(file)); \
+    }
+
 PRINTER(vprintf, printf, (), (), )
 PRINTER(vfprintf, fprintf, (FILE * file, ), (file, ), )
-PRINTER(vdprintf, dprintf, (int file, ), (file, ), )
+PRINTER_INTO(vdprintf, dprintf, (int file, ), (file, ), RELEASE_FILE, )
 PRINTER(vsprintf, sprintf, (char *buffer, ), (buffer, ), store_text(buffer, SIZE_MAX, result))
 PRINTER(vsnprintf, snprintf, (char *buffer, size_t size, ), (buffer, size, ), store_text(buffer, size, result))
 PRINTER(vasprintf, asprintf, (char **to, ), (to, ), STORE_BLOCK)
@@ -174,7 +186,7 @@ int __vasprintf_chk(char **to, int flag, const char *format, va_list list);
 
 PRINTER(__vprintf_chk, __printf_chk, (int flag, ), (flag, ), )
 PRINTER(__vfprintf_chk, __fprintf_chk, (FILE * file, int flag, ), (file, flag, ), )
-PRINTER(__vdprintf_chk, __dprintf_chk, (int file, int flag, ), (file, flag, ), )
+PRINTER_INTO(__vdprintf_chk, __dprintf_chk, (int file, int flag, ), (file, flag, ), RELEASE_FILE, )
 PRINTER(__vsprintf_chk, __sprintf_chk, (char *buffer, int flag, size_t room, ), (buffer, flag, room, ),
         store_text(buffer, SIZE_MAX, result))
 PRINTER(__vsnprintf_chk, __snprintf_chk, (char *buffer, size_t size, int flag, size_t room, ),
