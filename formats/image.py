@@ -235,6 +235,7 @@ class VariableFlag(IntFlag):
     SHARED = 65536  # a static member of a class, which OpenMP has threads share, whatever a clause says
     NO_COPY = 131072  # no clause makes copies of its class, or these would run code of the program (constructors)
     REFERENCE = 262144  # of C++, or a dummy argument: by its name the loop's text accumulates in a number
+    ELSEWHERE = 524288  # a counter that is REACHED: its address is taken outside of the loop, too
 
 
 class EdgeKind(IntEnum):

@@ -27,7 +27,12 @@ public:
     bool IsCanonical = isCanonical();
     bool HasTemporaries = any_of(
         Head, [](const BasicBlock *BB) { return any_of(*BB, [](const Instruction &I) { return isa<StoreInst>(I); }); });
-    return {Counter,       IsCanonical, IsReached, IsReached ? ConstantStep : "", IsCanonical && runsAlways(),
+    return {Counter,
+            IsCanonical,
+            IsReached,
+            IsReached && !IsReachedInsideOnly,
+            IsReached ? ConstantStep : "",
+            IsCanonical && runsAlways(),
             HasTemporaries};
   }
 
@@ -216,8 +221,6 @@ private:
             return false;
           MayBeAssigned |= Each.TakesAddress && (Each.Writes || In.IsKept);
         }
-    if (MayBeAssigned && !isReachedInsideOnly(*cast<AllocaInst>(Variable)))
-      return false;
     StoreInst *Step = nullptr;
     for (Instruction &I : Latch) {
       if (isa<CallBase>(I) && !I.isDebugOrPseudoInst())
@@ -231,6 +234,7 @@ private:
     if (!Step || !isStep(Step->getValueOperand(), Variable))
       return false;
     IsReached = MayBeAssigned;
+    IsReachedInsideOnly = isReachedInsideOnly(*cast<AllocaInst>(Variable));
     ConstantStep = constantStep(*Step->getValueOperand());
     return true;
   }
@@ -382,7 +386,7 @@ private:
   BasicBlock *TestBlock = nullptr;
   Object Counter = nullptr;
   Value *First = nullptr; // what the counter begins with
-  bool StepsByOne = false, StepsUp = false, IsReached = false;
+  bool StepsByOne = false, StepsUp = false, IsReached = false, IsReachedInsideOnly = true;
   std::string ConstantStep;
 };
 

@@ -171,6 +171,7 @@ private:
       if (IsDo) // no procedure that is given the counter may assign it
         Flags &= ~TK_VARIABLE_REACHED;
       Set(TK_VARIABLE_WATCHED, Flags & TK_VARIABLE_REACHED && L.getHeader()->getParent()->hasOptNone());
+      Set(TK_VARIABLE_ELSEWHERE, Flags & TK_VARIABLE_REACHED && Head.IsElsewhere);
     }
     return Flags;
   }

@@ -424,6 +424,7 @@ enum {
     TK_VARIABLE_SHARED = 65536,
     TK_VARIABLE_NO_COPY = 131072,
     TK_VARIABLE_REFERENCE = 262144,
+    TK_VARIABLE_ELSEWHERE = 524288,
 };
 
 /* What the optimiser has made of a loop of the source. */

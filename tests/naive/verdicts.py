@@ -114,6 +114,12 @@ def steps_of_counter(scenario: Scenario, loop: int, valid: list[Dependence]) -> 
             on_it = [each for each in valid if thing in (each.objects or listed_of_many(scenario, each))]
             stores = [each.source for each in on_it if each.kind != "WAR"]
             stores += [each.destination for each in on_it if each.kind != "RAW"]
+            loads = [each.destination for each in on_it if each.kind == "RAW"]
+            loads += [each.source for each in on_it if each.kind == "WAR"]
+            if "elsewhere" in variable.flags and not all(
+                op in by_name and scenario.ops[op].kind == "load" for op in loads
+            ):
+                continue
             if all(op in by_name and scenario.ops[op].kind == "store" for op in stores):
                 found += [each for each in on_it if each.objects == (thing,)]
         for op in by_name:

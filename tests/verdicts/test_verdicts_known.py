@@ -363,6 +363,14 @@ def test_a_counter_that_something_else_assigns_is() -> None:
     assert {("dependence", 3, 0), ("dependence", 3, 4), ("exit", 0, None)} <= blocked
 
 
+def test_a_counter_that_pointers_from_outside_lead_to_is_read_by_its_name_alone() -> None:
+    case = counted_in_memory()
+    case.variables[0].flags |= {"elsewhere"}
+    assert ("dependence", 3, 4) in verdict(case).blocked_by  # look(&t) reads it
+    case.dependences = [each for each in case.dependences if each.destination != 4]
+    assert verdict(case).verdict == "doall"
+
+
 @pytest.mark.parametrize("flags", [{"induction", "reached"}, {"reached", "watched"}])
 def test_a_counter_that_the_run_does_not_show_is_a_variable(flags: set[str]) -> None:
     case = counted_in_memory()

@@ -17,7 +17,7 @@ NAMES = st.sampled_from(["t", "u", ""])
 LINES = st.sampled_from([0, 3, 4])
 FLAGS = st.sampled_from(["used_after", "used_after", "sometimes", "global", "global", "callee"])
 RARE_FLAGS = st.sampled_from(["induction", "read_first", "reached", "varying", "no_reduction", "sometimes", "pointee"])
-COUNTER = st.just(frozenset({"induction", "reached", "watched"}))
+COUNTER = st.sampled_from([frozenset({"induction", "reached", "watched", *more}) for more in ((), ("elsewhere",))])
 RARELY = st.sampled_from([False, False, False, True])
 
 CALLS = ("call", "recursion", "recursive call")

@@ -59,9 +59,12 @@ class Counters:
         for row in self.watched(loop):
             lists = self.privates.lists[view.dependences]
             own_loads, own_stores = self.by_name(loop, self.program.text(int(self.program.variables["name"][row])))
+            is_elsewhere = int(self.program.variables["flags"][row]) & VariableFlag.ELSEWHERE
             for object_row in self._objects(row, lists):
                 on_it = (lists == object_row).any(axis=1)
-                if np.isin(self._stores(view.dependences[on_it]), own_stores).all():
+                stores, loads_on_it = self._ends(view.dependences[on_it])
+                # A pointer from outside of the loop leads to the variable from there, not to a thread's own.
+                if np.isin(stores, own_stores).all() and (not is_elsewhere or np.isin(loads_on_it, own_loads).all()):
                     explained |= on_it & ((lists != NONE).sum(axis=1) == 1)
             flows = view.dependences[self._raw[view.dependences] & ~explained]
             loads |= set(np.setdiff1d(own_loads, self._destination[flows]).tolist())
@@ -95,9 +98,11 @@ class Counters:
         is_direct = is_named & (rows["flags"] & OpFlag.BY_POINTER == 0)
         return ops[is_direct & (rows["kind"] == OpKind.LOAD)], ops[is_direct & (rows["kind"] == OpKind.STORE)]
 
-    def _stores(self, rows: Indices) -> Indices:
-        """The instructions that store at an end of dependences."""
-        kinds = self._kind[rows]
-        return np.concatenate(
-            [self._source[rows[kinds != DependenceKind.WAR]], self._destination[rows[kinds != DependenceKind.RAW]]]
+    def _ends(self, rows: Indices) -> tuple[Indices, Indices]:
+        """The instructions that store at an end of dependences, and those that load."""
+        kinds, sources, destinations = self._kind[rows], self._source[rows], self._destination[rows]
+        after_write, before_write = kinds == DependenceKind.RAW, kinds == DependenceKind.WAR
+        return (
+            np.concatenate([sources[~before_write], destinations[~after_write]]),
+            np.concatenate([sources[before_write], destinations[after_write]]),
         )

@@ -170,7 +170,8 @@ class VariableClauses:
         """Raises NoDirective if the loop's body may assign its counter through a pointer.
 
         Of a WATCHED one in memory the verdict has told. Of one in a register the compiler shows that it found no other
-        step than the head's, if that is how all that advances with the loop does.
+        step than the head's, if that is how all that advances with the loop does; of one whose address is taken
+        outside of the loop, too, it may have found reads of it by a pointer, which lead to no thread's own.
         """
         if not flags & VariableFlag.REACHED or flags & VariableFlag.LENT:
             return
@@ -178,6 +179,11 @@ class VariableClauses:
         phis = self.program.phis[self.judge.graphs.header_phis(loop, PhiKind.INDUCTION)]
         steps = [self.program.text(int(phi["operator"])) for phi in phis]
         is_known = flags & VariableFlag.WATCHED if loads.size else steps == [self.judge.source_variables.step_of(row)]
+        if flags & VariableFlag.ELSEWHERE and not loads.size:
+            raise NoDirective(
+                f"the address of the counter {name} is taken outside of the loop, too, and the optimised program does "
+                "not show whether the loop reads it through a pointer; build with -O0, or count in another variable"
+            )
         if not is_known:
             raise NoDirective(
                 f"its body may assign the counter {name} through a pointer or in a called function, and the optimised "
