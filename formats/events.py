@@ -235,7 +235,7 @@ EVENTS: tuple[Event, ...] = (
         "size",
         words=("address", "size"),
         since=2,
-        doc="stack and thread-local storage of a thread that has just started, which may have been an earlier one's",
+        doc="stack and thread-local storage of a thread that has just started, where an earlier thread had its own",
     ),
     # -- windows at record time: what a thread does is recorded between begin and end -----------
     Event(

@@ -9,7 +9,6 @@
 int tk_has_threads;
 
 static pthread_key_t farewell;
-static int has_ended; /* a thread has */
 
 /* Destructors of thread-specific data run in rounds; the last round is the thread's end, because others may still
  * run instrumented code. */
@@ -23,7 +22,6 @@ static void say_farewell(void *value)
     if (tk_noting())
         TK_RECORD2(thread_exit, tk_ticket(), thread->stream.number);
     tk_end_thread();
-    __atomic_store_n(&has_ended, 1, __ATOMIC_RELEASE);
 }
 
 void tk_watch_threads(void)
@@ -31,17 +29,14 @@ void tk_watch_threads(void)
     pthread_key_create(&farewell, say_farewell);
 }
 
-/* The stack and the thread-local storage of a thread that is over serve another one: that this one may use them is an
- * order that no event says (nobody need have joined the former, or one that does not come before), so what was done to
- * them is to be forgotten. A stack that the program gives out is its own to order. */
+/* The stack and the thread-local storage of a thread that nobody joined serve another one: that this one may use them
+ * is an order that no event says, so what was done to them is to be forgotten. */
 static void forget_memory(void)
 {
     pthread_attr_t attributes;
     void *low;
     size_t size;
-    tk_replace_exited(tk_current);
-    if (!__atomic_load_n(&has_ended, __ATOMIC_ACQUIRE) || tk_current->is_stack_given ||
-        pthread_getattr_np(pthread_self(), &attributes))
+    if (!tk_replace_exited(tk_current) || pthread_getattr_np(pthread_self(), &attributes))
         return;
     if (!pthread_attr_getstack(&attributes, &low, &size) && tk_noting())
         TK_RECORD2(thread_memory, (uintptr_t)low, size);
@@ -59,14 +54,6 @@ static void *run_thread(void *argument)
     return thread->start(thread->argument);
 }
 
-/* glibc knows of a stack by its end, and says 0 for that of none; musl says that there is none. */
-static int is_stack_given(const pthread_attr_t *attributes)
-{
-    void *low;
-    size_t size;
-    return attributes && !pthread_attr_getstack(attributes, &low, &size) && (uintptr_t)low + size;
-}
-
 TK_EXPORT int pthread_create(pthread_t *handle, const pthread_attr_t *attributes, void *(*start)(void *),
                              void *argument)
 {
@@ -78,7 +65,6 @@ TK_EXPORT int pthread_create(pthread_t *handle, const pthread_attr_t *attributes
         return EAGAIN;
     thread->start = start;
     thread->argument = argument;
-    thread->is_stack_given = is_stack_given(attributes);
     tk_has_threads = 1;
     if (TK_IS_RECORDED())
         tk_library_store(handle, sizeof *handle); /* before the thread begins, as glibc does */

@@ -89,10 +89,9 @@ struct tk_thread {
             const char *activation;
             int was_muted; /* before */
         } call[TK_MUTES];
-    } mute;             /* calls that muted it, or let it be heard (preload_filter.c) */
-    int farewells;      /* rounds of thread-specific destructors seen */
-    int is_worker;      /* of OpenMP's runtime: it does what another thread waits for */
-    int is_stack_given; /* by the program */
+    } mute;        /* calls that muted it, or let it be heard (preload_filter.c) */
+    int farewells; /* rounds of thread-specific destructors seen */
+    int is_worker; /* of OpenMP's runtime: it does what another thread waits for */
     struct tk_handler handlers[TK_HANDLER_LEVELS];
 };
 
@@ -171,7 +170,7 @@ void tk_open_stream(struct tk_stream *stream);
 void tk_resume(const struct tk_state *state);
 void tk_new_epoch(void);
 struct tk_thread *tk_find_thread(pthread_t handle);
-void tk_replace_exited(const struct tk_thread *thread);
+int tk_replace_exited(const struct tk_thread *thread);
 void tk_forget_threads(struct tk_thread *kept);
 void tk_do_without_calls(int without, int without_clock);
 int tk_is_without_calls(void);

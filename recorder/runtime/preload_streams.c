@@ -443,14 +443,18 @@ struct tk_thread *tk_find_thread(pthread_t handle)
     return exited;
 }
 
-/* Threads that ran out under the handle of `thread`, and that nobody joined, will not be joined any more. */
-void tk_replace_exited(const struct tk_thread *thread)
+/* Threads that ran out under the handle of `thread`, and that nobody joined, will not be joined any more: whether there
+ * were any. */
+int tk_replace_exited(const struct tk_thread *thread)
 {
+    int found = 0;
     for (struct tk_thread *other = __atomic_load_n(&tk_threads, __ATOMIC_ACQUIRE); other; other = other->next) {
         int exited = TK_EXITED;
         if (other != thread && pthread_equal(other->handle, thread->handle))
-            __atomic_compare_exchange_n(&other->use, &exited, TK_UNUSED, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+            found |=
+                __atomic_compare_exchange_n(&other->use, &exited, TK_UNUSED, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
     }
+    return found;
 }
 
 /* In a forked child: only `kept` is there, its streams go on in another pool. What its handlers interrupted stops at

@@ -242,31 +242,6 @@ def test_the_memory_of_a_thread_that_nobody_joined_is_new_to_the_next(tmp_path: 
     assert all(each.words[1] >= 1 << 16 for each in reused)
 
 
-GIVEN = r"""
-    #include <pthread.h>
-    static char stack[1 << 18] __attribute__((aligned(4096)));
-    static void *work(void *none) { return none; }
-    int main(void)
-    {
-        pthread_attr_t given;
-        pthread_attr_init(&given);
-        pthread_attr_setstack(&given, stack, sizeof stack);
-        const pthread_attr_t *attributes[] = {NULL, &given, NULL};
-        for (int i = 0; i < 3; i++) {
-            pthread_t thread;
-            pthread_create(&thread, attributes[i], work, NULL);
-            pthread_join(thread, NULL);
-        }
-        return 0;
-    }"""
-
-
-def test_a_stack_that_the_program_gives_a_thread_is_not_new(tmp_path: Path) -> None:
-    records, _, _ = recorded(tmp_path, GIVEN)
-    starts = [each.stream for each in records if each.name == "thread_start"]
-    assert len(starts) == 3 and [each.stream for each in records if each.name == "thread_memory"] == starts[2:]
-
-
 HANDLED = r"""
     #include <semaphore.h>
     #include <signal.h>
