@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +59,7 @@ class RecordSource:
         records = sum(frame.items for frame in self._reader.chunk_frames(stream))
         for place in range(places if records else 0):
             _, batches = self.records_from(stream, records * (2 * place + 1) // (2 * places))
-            yield next(batches)
+            yield from islice(batches, 1)
 
     def _decoded(self, stream: int, decoder: Decoder, first: int = 0) -> Iterator[Records]:
         for frame in self._reader.chunk_frames(stream)[first:]:

@@ -63,8 +63,7 @@ void Structures::look(const Module &M) {
         enter(qualifiedName(Type, Type.getName()), Type);
     } else if (auto *Named = dyn_cast<DIDerivedType>(T); Named && Named->getTag() == dwarf::DW_TAG_typedef) {
       auto *Type = dyn_cast_or_null<DICompositeType>(Named->getBaseType());
-      if (isStructure(Type) && Type->getName().empty()) // typedef struct { ... } name;
-      {
+      if (isStructure(Type) && Type->getName().empty()) { // typedef struct { ... } name;
         enter(qualifiedName(*Type, Named->getName()), *Type);
         Aliases.try_emplace(Type, Named->getName());
       }

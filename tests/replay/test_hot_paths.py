@@ -13,6 +13,7 @@ from tests.naive.program_builder import ProgramBuilder
 from tests.naive.trace_file import Record, write_trace
 from tracekit.formats.events import CODE
 from tracekit.formats.image import BlockFlag
+from tracekit.formats.records import RecordSource
 from tracekit.replay.compiled.hot_paths import SHARE, count_hot_paths
 
 PATHS = 300
@@ -58,3 +59,10 @@ def test_the_streams_with_most_records_tell(tmp_path: Path) -> None:
 
 def test_without_paths_none_is_hot(tmp_path: Path) -> None:
     assert counted(tmp_path / "trace.zst", [[]]) == 0
+
+
+def test_a_damaged_chunk_that_holds_less_than_its_frame_says_gives_no_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RecordSource, "_decoded", lambda *given: iter(()))
+    assert counted(tmp_path / "trace.zst", [[0, 1, 2]]) == 0
